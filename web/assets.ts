@@ -35,12 +35,11 @@ export const embeddedFolder = 'web/'
 export function loadAssets(): ReadonlyMap<string, Asset> {
   if (!isExecutable) return buildAssets()
   const names = listEmbedded().filter((name) => name.startsWith(embeddedFolder))
-  return new Map(
-    names.map((embedded) => {
-      const name = embedded.slice(embeddedFolder.length)
-      return [name, toAsset(name, readEmbedded(embedded))]
-    }),
-  )
+  return toMap(names.map((name) => toAsset(name.slice(embeddedFolder.length), readEmbedded(name))))
+}
+
+function toMap(assets: readonly Asset[]): ReadonlyMap<string, Asset> {
+  return new Map(assets.map((asset) => [asset.name, asset]))
 }
 
 /** Builds every file of the pages. */
@@ -65,9 +64,7 @@ export function buildAssets(): ReadonlyMap<string, Asset> {
     )
     return toAsset(page, text)
   })
-  return new Map(
-    [...linked.map(({ asset }) => asset), ...pages].map((asset) => [asset.name, asset]),
-  )
+  return toMap([...linked.map(({ asset }) => asset), ...pages])
 }
 
 /** A file with its compressed form and the hash of its content. */

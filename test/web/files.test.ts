@@ -20,6 +20,13 @@ describe('files of plants', { skip: browserMissing }, () => {
     }
   })
 
+  /** Opens the page, and the dialog on it. */
+  async function openImport(options?: Parameters<typeof visitPlants>[1]) {
+    const { page, errors } = await visitPlants(service.url, options)
+    await page.getByRole('button', { name: 'Import' }).click()
+    return { page, errors, report: dialog(page, 'Import') }
+  }
+
   async function choose(page: Page, name: string, content: string | Buffer): Promise<void> {
     const file = { name, mimeType: 'text/plain', buffer: Buffer.from(content) }
     await dialog(page, 'Import').getByLabel('File').setInputFiles(file)
@@ -38,15 +45,14 @@ describe('files of plants', { skip: browserMissing }, () => {
   ]
   for (const [name, content] of files) {
     it(`imports ${name} and shows its plants`, async () => {
-      const { page, errors } = await visitPlants(service.url)
-      await page.getByRole('button', { name: 'Import' }).click()
+      const { page, errors, report } = await openImport()
       if (name === 'plants.csv') await checkAccessibility(page)
       await choose(page, name, content)
-      await dialog(page, 'Import').getByText('2 new').waitFor()
+      await report.getByText('2 new').waitFor()
       if (name === 'plants.csv') await checkAccessibility(page)
       assert.equal((await service.call({ path: '/plants' })).body, '[]')
       await start(page)
-      await dialog(page, 'Import').getByText('2 stored').waitFor()
+      await report.getByText('2 stored').waitFor()
       await page.getByRole('button', { name: 'Close' }).click()
       await page.getByRole('cell', { name: '9007199254740993', exact: true }).waitFor()
       const { body } = await service.call({ path: '/plants' })
@@ -56,18 +62,17 @@ describe('files of plants', { skip: browserMissing }, () => {
   }
 
   it('says that an import was interrupted if a proxy answers with a page of its own', async () => {
-    const { page, errors } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Import' }).click()
+    const { page, errors, report } = await openImport()
     await choose(page, 'plants.ndjson', plants)
-    await dialog(page, 'Import').getByText('2 new').waitFor()
+    await report.getByText('2 new').waitFor()
     await page.route('**/plants.ndjson*', (route) => route.fulfill({ body: '<h1>Sign in</h1>' }), {
       times: 1,
     })
     await start(page)
-    await dialog(page, 'Import').getByRole('alert').getByText('was interrupted').waitFor()
+    await report.getByRole('alert').getByText('was interrupted').waitFor()
     await choose(page, 'plants.ndjson', plants)
     await start(page)
-    await dialog(page, 'Import').getByText('2 stored').waitFor()
+    await report.getByText('2 stored').waitFor()
     assert.deepEqual(errors, [])
   })
 
@@ -85,8 +90,7 @@ describe('files of plants', { skip: browserMissing }, () => {
   it('says before and after an import what becomes of each line, by the same report', async () => {
     await service.create('{"id":1,"name":"kept"}')
     await service.create('{"id":2,"name":"same"}')
-    const { page, errors } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Import' }).click()
+    const { page, errors, report } = await openImport()
     const rows = [
       'ID;Name;Tag;Preis;Lagerort',
       '1;other;;;',
@@ -95,7 +99,6 @@ describe('files of plants', { skip: browserMissing }, () => {
       'x;y;;;',
     ]
     await choose(page, 'sheet.csv', rows.join('\r\n'))
-    const report = dialog(page, 'Import')
     await report.getByText('Nothing is stored yet.').waitFor()
     const [planned, reasons] = [await readItems(page), await readRefused(page)]
     assert.deepEqual(planned, [
@@ -124,9 +127,7 @@ describe('files of plants', { skip: browserMissing }, () => {
 
   it('checks again by another rule for ids that exist', async () => {
     await service.create('{"id":1,"name":"kept"}')
-    const { page } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Import' }).click()
-    const report = dialog(page, 'Import')
+    const { page, report } = await openImport()
     await choose(page, 'x.ndjson', '{"id":1,"name":"other"}\n')
     await report.getByText('1 different: the stored plants stay').waitFor()
     await report.getByText('There is nothing to import.').waitFor()
@@ -141,8 +142,7 @@ describe('files of plants', { skip: browserMissing }, () => {
 
   it('gives the refused lines as a file that can be mended and imported', async () => {
     await service.create('{"id":1,"name":"kept"}')
-    const { page, errors } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Import' }).click()
+    const { page, errors, report } = await openImport()
     const long = 'l'.repeat(1_500)
     const rows = [
       'Preis, netto;id;name',
@@ -153,7 +153,6 @@ describe('files of plants', { skip: browserMissing }, () => {
     ]
     const lines = Array.from({ length: 30 }, (_, index) => `5;z${index};c`)
     await choose(page, 'sheet.csv', [...rows, ...lines].join('\n'))
-    const report = dialog(page, 'Import')
     await report.getByText('And 13 lines more.').waitFor()
     assert.equal((await readRefused(page)).length, 20)
     await report.getByText('Without 1 line: too long, or too many.').waitFor()
@@ -180,18 +179,19 @@ describe('files of plants', { skip: browserMissing }, () => {
   })
 
   it('gives refused lines of NDJSON as they were', async () => {
-    const { page } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Import' }).click()
+    const { page, report } = await openImport()
     await choose(page, 'x.ndjson', '{"id":1}\n{"id":4,"name":"d"}\nno JSON\n')
     const [download] = await Promise.all([
       page.waitForEvent('download'),
-      dialog(page, 'Import').getByRole('button', { name: 'Download refused lines' }).click(),
+      report.getByRole('button', { name: 'Download refused lines' }).click(),
     ])
     assert.equal(download.suggestedFilename(), 'refused-lines.ndjson')
     assert.equal(readFileSync(await download.path(), 'utf8'), '{"id":1}\nno JSON\n')
   })
 
   const wrong: [name: string, content: string | Buffer, sentence: RegExp][] = [
+    ['empty.csv', '', /The file is empty/],
+    ['header.csv', 'id,name\n', /There is nothing to import/],
     ['no-gzip.ndjson.gz', 'no gzip', /gzip/],
     [
       'other.csv',
@@ -204,36 +204,18 @@ describe('files of plants', { skip: browserMissing }, () => {
     ['sheet.xlsx', Buffer.from('PK\u0003\u0004\u0014\u0000', 'latin1'), /This is a workbook/],
   ]
   for (const [name, content, sentence] of wrong) {
-    it(`says what is wrong with ${name}`, async () => {
-      const { page, errors } = await visitPlants(service.url)
-      await page.getByRole('button', { name: 'Import' }).click()
+    it(`says what is wrong with ${name}, and starts no import of it`, async () => {
+      const { page, errors, report } = await openImport()
       await choose(page, name, content)
-      const report = dialog(page, 'Import')
       await report.getByText(sentence).first().waitFor()
       assert.equal(await report.getByRole('button', { name: 'Start import' }).isDisabled(), true)
       assert.deepEqual(errors, [])
     })
   }
 
-  for (const [name, content, sentence] of [
-    ['empty.csv', '', 'The file is empty.'],
-    ['header.csv', 'id,name\n', 'There is nothing to import.'],
-  ] as const) {
-    it(`starts no import of ${name}, which has no plants`, async () => {
-      const { page } = await visitPlants(service.url)
-      await page.getByRole('button', { name: 'Import' }).click()
-      await choose(page, name, content)
-      const report = dialog(page, 'Import')
-      await report.getByText(sentence).waitFor()
-      assert.equal(await report.getByRole('button', { name: 'Start import' }).isDisabled(), true)
-    })
-  }
-
   for (const step of ['check', 'import'] as const) {
     it(`shows how much is sent in the ${step}, which can be canceled`, async () => {
-      const { page, errors } = await visitPlants(service.url)
-      await page.getByRole('button', { name: 'Import' }).click()
-      const report = dialog(page, 'Import')
+      const { page, errors, report } = await openImport()
       if (step === 'import') {
         await choose(page, 'x.ndjson', plants)
         await report.getByText('2 new').waitFor()
@@ -255,9 +237,7 @@ describe('files of plants', { skip: browserMissing }, () => {
   }
 
   it('imports the files that spreadsheets write in English, French and German', async () => {
-    const { page, errors } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Import' }).click()
-    const report = dialog(page, 'Import')
+    const { page, errors, report } = await openImport()
     for (const [index, name] of readable.entries()) {
       await choose(page, name, readFileSync(toPath(name)))
       if (index > 0) {

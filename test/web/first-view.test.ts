@@ -2,18 +2,17 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { browserMissing, startBrowser } from '../support/browser.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
+import { importLines } from './visit.ts'
 
 describe('the first view', { skip: browserMissing }, () => {
   let service: TestService
   before(async () => {
     service = await startService('sqlite::memory:')
-    const line = (id: number) => `{"id":${id},"name":"Monstera deliciosa ${id}","tag":"indoor"}\n`
-    await service.call({
-      method: 'POST',
-      path: '/plants.ndjson',
-      headers: { 'Content-Type': 'application/x-ndjson' },
-      body: Array.from({ length: 10_000 }, (_, index) => line(index + 1)).join(''),
-    })
+    const line = (id: number) => `{"id":${id},"name":"Monstera deliciosa ${id}","tag":"indoor"}`
+    await importLines(
+      service,
+      Array.from({ length: 10_000 }, (_, index) => line(index + 1)),
+    )
   })
 
   for (const [name, path, maxBytes, last] of [

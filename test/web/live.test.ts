@@ -9,7 +9,15 @@ import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { json, operatorToken, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
-import { checkAccessibility, dialog, readRows, save, visitPlants } from './visit.ts'
+import {
+  checkAccessibility,
+  dialog,
+  importLines,
+  readRows,
+  save,
+  visitLive,
+  visitPlants,
+} from './visit.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 const everyScope = { scopes: ['plants:read', 'plants:write'], lifetimeMs: undefined } as const
@@ -27,8 +35,7 @@ describe('changes of others', { skip: browserMissing }, () => {
   }
 
   it('appear by themselves, and one sees that they did', async () => {
-    const { page, errors } = await visitPlants(service.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page, errors } = await visitLive(service.url)
     await service.create('{"id":25,"name":"new one","tag":"t"}')
     await page.getByText('Somebody has added plant 25.').waitFor({ timeout: 10_000 })
     await page.locator('tr[data-mark="changed"]').getByText('new one').waitFor()
@@ -46,8 +53,7 @@ describe('changes of others', { skip: browserMissing }, () => {
   })
 
   it('are told apart from own ones', async () => {
-    const { page } = await visitPlants(service.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page } = await visitLive(service.url)
     await page.getByRole('button', { name: 'Edit plant 10' }).click()
     await save(dialog(page, 'Edit plant'), { name: 'mine alone' })
     await page.getByText('Plant 10 saved.').waitFor()
@@ -88,8 +94,7 @@ describe('changes of others', { skip: browserMissing }, () => {
 
   it('come in any number, of which the list shows few', async () => {
     const crowded = await startService('sqlite::memory:')
-    const { page, errors } = await visitPlants(crowded.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page, errors } = await visitLive(crowded.url)
     for (let first = 1_000; first < 6_000; first += 500) {
       await importMany(crowded, first, 500)
       await page.getByText(/All plants: more than \d+/).waitFor()
@@ -104,8 +109,7 @@ describe('changes of others', { skip: browserMissing }, () => {
 
   it('are read as a list where there are too many to show one by one', async () => {
     const crowded = await startService('sqlite::memory:')
-    const { page } = await visitPlants(crowded.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page } = await visitLive(crowded.url)
     const session = await page.context().newCDPSession(page)
     let bytes = 0
     session.on('Network.dataReceived', ({ dataLength }) => {
@@ -200,14 +204,9 @@ describe('changes of others', { skip: browserMissing }, () => {
 })
 
 /** Makes many changes at once. */
-async function importMany(service: TestService, first: number, count: number): Promise<void> {
-  const lines = Array.from({ length: count }, (_, index) => `{"id":${first + index},"name":"x"}\n`)
-  await service.call({
-    method: 'POST',
-    path: '/plants.ndjson',
-    headers: { 'Content-Type': 'application/x-ndjson' },
-    body: lines.join(''),
-  })
+function importMany(service: TestService, first: number, count: number): Promise<void> {
+  const lines = Array.from({ length: count }, (_, index) => `{"id":${first + index},"name":"x"}`)
+  return importLines(service, lines)
 }
 
 /** Opens the dialog of this name for a plant. */
@@ -233,8 +232,7 @@ describe('the page in bad times', { skip: browserMissing }, () => {
         lifetimeMs: dayMs,
       })
       const second = await issueToken(service.store, { ...everyScope, name: 'second' })
-      const { page, errors } = await visitPlants(service.url, { token: first.token })
-      await page.getByText('Live', { exact: true }).waitFor()
+      const { page, errors } = await visitLive(service.url, { token: first.token })
       await page.getByRole('button', { name: 'Add plant' }).click()
       const form = dialog(page, 'Add plant')
       await form.getByLabel('Id').fill('1')
@@ -263,8 +261,7 @@ describe('the page in bad times', { skip: browserMissing }, () => {
     const service = await startService('sqlite::memory:')
     await service.create('{"id":1,"name":"without"}')
     await service.create('{"id":2,"name":"with","tag":"t"}')
-    const { page, errors } = await visitPlants(service.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page, errors } = await visitLive(service.url)
     const body = JSON.stringify({ error: 40102, message: 'The token has expired.' })
     await page.route('**/plants?*tag=t*', (route) => route.fulfill({ status: 401, body }), {
       times: 1,
@@ -281,8 +278,7 @@ describe('the page in bad times', { skip: browserMissing }, () => {
   it('misses no change between a gap and the next stream', async () => {
     const service = await startService('sqlite::memory:')
     await service.create('{"id":1,"name":"before"}')
-    const { page, errors } = await visitPlants(service.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page, errors } = await visitLive(service.url)
     const { port } = new URL(service.url)
     await service.close()
     const again = await startService('sqlite::memory:', { env: { PORT: port } })
@@ -308,8 +304,7 @@ describe('the page in bad times', { skip: browserMissing }, () => {
   it('are not followed while the page is hidden, and all of them appear afterwards', async () => {
     const service = await startService('sqlite::memory:')
     for (let id = 1; id <= 3; id++) await service.create(`{"id":${id},"name":"fern ${id}"}`)
-    const { page, errors } = await visitPlants(service.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page, errors } = await visitLive(service.url)
     await page.getByLabel('Search by name').fill('fern')
     await page.getByText('whose name contains “fern”: 3').waitFor()
     const show = (isShown: boolean) =>
@@ -335,8 +330,7 @@ describe('the page in bad times', { skip: browserMissing }, () => {
     const url = `sqlite:${join(newFolder(), 'plants.db')}`
     const service = await startService(url)
     await service.create('{"id":1,"name":"before"}')
-    const { page, errors } = await visitPlants(service.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page, errors } = await visitLive(service.url)
     await page.getByRole('button', { name: 'Add plant' }).click()
     const form = dialog(page, 'Add plant')
     await service.close()
@@ -358,8 +352,7 @@ describe('the page in bad times', { skip: browserMissing }, () => {
   it('takes a failure back once the service answers again', async () => {
     const url = `sqlite:${join(newFolder(), 'plants.db')}`
     const service = await startService(url)
-    const { page } = await visitPlants(service.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page } = await visitLive(service.url)
     await service.close()
     await page.getByLabel('Search by name').fill('fern')
     const problem = page.getByText('The service does not answer.')
@@ -377,8 +370,7 @@ describe('the page in bad times', { skip: browserMissing }, () => {
   it('reads everything anew where another store has taken the place of its own', async () => {
     const service = await startService('sqlite::memory:')
     await service.create('{"id":1,"name":"of the first store"}')
-    const { page, errors } = await visitPlants(service.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page, errors } = await visitLive(service.url)
     await service.close()
     const env = { PORT: new URL(service.url).port }
     const next = await startService('sqlite::memory:', { env })

@@ -28,6 +28,11 @@ describe('signing in', { skip: browserMissing }, () => {
     await service.create('{"id":1,"name":"Monstera","tag":"indoor"}')
   })
 
+  async function issue(scope: 'plants:read' | 'plants:write'): Promise<string> {
+    const grant = { name: 'of a test', scopes: [scope], lifetimeMs: undefined }
+    return (await issueToken(service.store, grant)).token
+  }
+
   it('takes the token of a link out of the address bar, and sends it in no URL', async () => {
     const { page, requests, errors } = await visitPlants(service.url)
     assert.equal(page.url(), `${service.url}/`)
@@ -94,11 +99,7 @@ describe('signing in', { skip: browserMissing }, () => {
   })
 
   it('forgets the token of a link when another one comes before it is answered', async () => {
-    const { token } = await issueToken(service.store, {
-      name: 'the next',
-      scopes: ['plants:read'],
-      lifetimeMs: undefined,
-    })
+    const token = await issue('plants:read')
     const { page, errors } = await visit(service.url)
     const asked = Promise.withResolvers<void>()
     const next = Promise.withResolvers<void>()
@@ -145,11 +146,7 @@ describe('signing in', { skip: browserMissing }, () => {
   }
 
   it('shows no way to write to a token that only reads', async () => {
-    const { token } = await issueToken(service.store, {
-      name: 'reader',
-      scopes: ['plants:read'],
-      lifetimeMs: undefined,
-    })
+    const token = await issue('plants:read')
     const { page } = await visitPlants(service.url, { token })
     await page.getByRole('cell', { name: 'Monstera' }).waitFor()
     const buttons = await page.getByRole('button').allTextContents()
@@ -160,11 +157,7 @@ describe('signing in', { skip: browserMissing }, () => {
   })
 
   it('says which scope a token lacks to see plants', async () => {
-    const { token } = await issueToken(service.store, {
-      name: 'writer',
-      scopes: ['plants:write'],
-      lifetimeMs: undefined,
-    })
+    const token = await issue('plants:write')
     const { page } = await visit(`${service.url}/#token=${token}`)
     await page.getByText('The token lacks the scope plants:read.').waitFor()
   })

@@ -11,7 +11,7 @@ import { checkAccessibility, visit } from './visit.ts'
 
 // Imported by its URL, because the types of a browser are not those of this program.
 const { examples } = await import(
-  new URL('../../web/browser/reference/examples.ts', import.meta.url).href
+  new URL('../../web/browser/reference/try-it.ts', import.meta.url).href
 )
 
 const document = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'))

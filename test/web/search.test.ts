@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { browserMissing } from '../support/browser.ts'
 import { json, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
-import { checkAccessibility, readRows, visitPlants } from './visit.ts'
+import { checkAccessibility, importLines, readRows, visitLive, visitPlants } from './visit.ts'
 
 const count = 30_000
 
@@ -15,14 +15,9 @@ describe('a list that is searched and sorted', { skip: browserMissing }, () => {
     const names: Record<number, string> = { 7: 'Monstera', 22000: 'SALMON', 29000: '100 %_*' }
     const lines = Array.from({ length: count }, (_, index) => {
       const name = names[index + 1] ?? `plain ${index + 1}`
-      return `${JSON.stringify({ id: index + 1, name, tag: index % 2 ? 'odd' : 'even' })}\n`
+      return JSON.stringify({ id: index + 1, name, tag: index % 2 ? 'odd' : 'even' })
     })
-    await service.call({
-      method: 'POST',
-      path: '/plants.ndjson',
-      headers: { 'Content-Type': 'application/x-ndjson' },
-      body: lines.join(''),
-    })
+    await importLines(service, lines)
   })
 
   async function readIds(page: Page): Promise<number[]> {
@@ -72,8 +67,7 @@ describe('a list that is searched and sorted', { skip: browserMissing }, () => {
   })
 
   it('follows the changes of others: who gets the name comes, who loses it goes', async () => {
-    const { page } = await visitPlants(service.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page } = await visitLive(service.url)
     await page.getByLabel('Search by name').fill('σ')
     await page.getByRole('heading', { name: 'No plant has this name' }).waitFor()
     await put(500, 'ΡΟΔΟΣ')
@@ -83,8 +77,7 @@ describe('a list that is searched and sorted', { skip: browserMissing }, () => {
   })
 
   it('is sorted by id both ways', async () => {
-    const { page, errors } = await visitPlants(service.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page, errors } = await visitLive(service.url)
     await page.getByLabel('Sort by id').selectOption('Largest first')
     await waitUntil(async () => (await readIds(page))[0] === count, 'the largest comes first')
     await checkAccessibility(page)

@@ -4,7 +4,7 @@ import type { Locator, Page } from 'playwright-core'
 import { browserMissing } from '../support/browser.ts'
 import { json, operatorToken, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
-import { hasFocus, readRows, visit, visitPlants } from './visit.ts'
+import { hasFocus, importLines, readRows, visit, visitLive, visitPlants } from './visit.ts'
 
 const count = 30_000
 
@@ -40,8 +40,7 @@ describe('a long list', { skip: browserMissing }, () => {
   it('keeps what is on the screen in place when others change something', async () => {
     const own = await startService('sqlite::memory:')
     await fillService(own, 150)
-    const { page, errors } = await visitPlants(own.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page, errors } = await visitLive(own.url)
     const target = page.getByRole('cell', { name: '50', exact: true })
     await target.scrollIntoViewIfNeeded()
     await page.evaluate('scrollBy(0, 300)')
@@ -98,8 +97,7 @@ describe('a long list', { skip: browserMissing }, () => {
   })
 
   it('is loaded without taking the focus from a field that is typed into meanwhile', async () => {
-    const { page } = await visitPlants(service.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page } = await visitLive(service.url)
     const tag = page.getByLabel('Filter by tag')
 
     /** Moves the focus after the rows were asked for, and before they come. */
@@ -155,8 +153,7 @@ describe('a long list', { skip: browserMissing }, () => {
   })
 
   it('says that more could not be loaded, until they can', async () => {
-    const { page, errors } = await visitPlants(service.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page, errors } = await visitLive(service.url)
     let isAway = true
     await page.route('**/plants?*', (route) => (isAway ? route.abort() : route.continue()))
     await page.getByRole('button', { name: 'Show more' }).click()
@@ -173,8 +170,7 @@ describe('a long list', { skip: browserMissing }, () => {
   })
 
   it('is not shown in another order than was asked for, though that cannot be loaded', async () => {
-    const { page } = await visitPlants(service.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page } = await visitLive(service.url)
     let isAway = true
     await page.route('**/plants?*', (route) => (isAway ? route.abort() : route.continue()))
     const first = (await readRows(page))[0]?.[0]
@@ -201,15 +197,9 @@ describe('a long list', { skip: browserMissing }, () => {
 })
 
 /** Stores plants with the ids from 1 on. */
-async function fillService(service: TestService, plants: number): Promise<void> {
-  const lines = Array.from({ length: plants }, (_, index) => `{"id":${index + 1},"name":"p"}\n`)
-  const { body } = await service.call({
-    method: 'POST',
-    path: '/plants.ndjson',
-    headers: { 'Content-Type': 'application/x-ndjson' },
-    body: lines.join(''),
-  })
-  assert.equal(JSON.parse(body).stored, plants)
+function fillService(service: TestService, plants: number): Promise<void> {
+  const lines = Array.from({ length: plants }, (_, index) => `{"id":${index + 1},"name":"p"}`)
+  return importLines(service, lines)
 }
 
 async function isOnScreen(page: Page, id: string): Promise<boolean> {

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import type { BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { startBrowser } from '../support/browser.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { operatorToken } from '../support/service.ts'
+import { operatorToken, type TestService } from '../support/service.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
@@ -63,6 +63,21 @@ export async function visitPlants(
   const visited = await visit(`${url}/#token=${token}`, options)
   await visited.page.getByRole('table').waitFor()
   return visited
+}
+
+/** The same, and waits until changes appear by themselves. */
+export async function visitLive(...parameters: Parameters<typeof visitPlants>): Promise<Visit> {
+  const visited = await visitPlants(...parameters)
+  await visited.page.getByText('Live', { exact: true }).waitFor()
+  return visited
+}
+
+/** Stores lines of NDJSON. */
+export async function importLines(service: TestService, lines: readonly string[]): Promise<void> {
+  const headers = { 'Content-Type': 'application/x-ndjson' }
+  const body = lines.join('\n')
+  const answer = await service.call({ method: 'POST', path: '/plants.ndjson', headers, body })
+  assert.equal(JSON.parse(answer.body).stored, lines.length)
 }
 
 /** The cells of every row that is in the document. */

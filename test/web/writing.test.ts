@@ -11,6 +11,7 @@ import {
   readRows,
   save,
   visit,
+  visitLive,
   visitPlants,
 } from './visit.ts'
 
@@ -232,8 +233,7 @@ describe('writing on the page', { skip: browserMissing }, () => {
   })
 
   it('does not say "Live" while the service is silent, or the stream is cut', async () => {
-    const { page } = await visitPlants(service.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page } = await visitLive(service.url)
     let isSilent = true
     await page.route('**/healthz', (route) => (isSilent ? undefined : route.continue()))
     await page.getByText('Connection lost. Reconnecting …').waitFor()
@@ -255,8 +255,7 @@ describe('writing on the page', { skip: browserMissing }, () => {
   })
 
   it('does not say "Live" while a proxy answers for the service', async () => {
-    const { page } = await visitPlants(service.url)
-    await page.getByText('Live', { exact: true }).waitFor()
+    const { page } = await visitLive(service.url)
     await page.route('**/healthz', (route) => route.fulfill({ status: 502, body: 'Bad Gateway' }))
     await page.getByText('Connection lost. Reconnecting …').waitFor()
   })

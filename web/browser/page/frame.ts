@@ -40,9 +40,8 @@ export interface FrameParts {
   onExport(format: ExportFormat): Promise<void>
 }
 
-/** Bounds on the suggested tags: their number and their length. */
+/** The most tags that are suggested. */
 const maxTags = 200
-const maxTagLength = 100
 
 /** The debounce of a field. */
 const typingMs = 250
@@ -167,7 +166,7 @@ function buildTags() {
     note(plants: readonly StoredPlant[]): void {
       const { size } = tags
       for (const { tag = '' } of plants) {
-        if (tags.size < maxTags && tag !== '' && tag.length <= maxTagLength) tags.add(tag)
+        if (tags.size < maxTags && tag !== '') tags.add(tag)
       }
       if (tags.size === size) return
       fill(suggestions, ...[...tags].sort().map((value) => element('option', { value })))

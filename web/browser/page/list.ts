@@ -59,6 +59,13 @@ export function buildPlantList(parts: PlantListParts) {
     return index === -1 ? rows.length : index
   }
 
+  /** Whether the place of an id is before or after what is loaded. */
+  function isBeyond(id: bigint): boolean {
+    const index = indexOf(id)
+    if (rows[index]?.id === id) return false
+    return (index === 0 && !hasTop) || (index === rows.length && !hasEnd)
+  }
+
   /** The id after which a list begins with this one. */
   function toAfter(from: bigint | undefined): bigint | undefined {
     const [first, before] =
@@ -146,11 +153,8 @@ export function buildPlantList(parts: PlantListParts) {
   function put(plant: StoredPlant): boolean {
     const index = indexOf(plant.id)
     const row = rows[index]
-    const isThere = row?.id === plant.id
-    const isBefore = index === 0 && !hasTop
-    const isAfter = index === rows.length && !hasEnd
-    if (!isThere && (isBefore || isAfter)) return false
-    rows.splice(index, isThere ? 1 : 0, plant)
+    if (isBeyond(plant.id)) return false
+    rows.splice(index, row?.id === plant.id ? 1 : 0, plant)
     return row?.id !== plant.id || row.name !== plant.name || row.tag !== plant.tag
   }
 
@@ -207,10 +211,7 @@ export function buildPlantList(parts: PlantListParts) {
     },
     /** Shows a plant: scrolls to it, or to the next one. Resolves to the plant that it shows. */
     async goTo(id: bigint): Promise<StoredPlant | undefined> {
-      const index = indexOf(id)
-      const isBefore = index === 0 && !hasTop && rows[0]?.id !== id
-      const isAfter = index === rows.length && !hasEnd
-      if (isBefore || isAfter) await open({ ...query, from: id })
+      if (isBeyond(id)) await open({ ...query, from: id })
       const shown = rows[Math.min(indexOf(id), rows.length - 1)]
       if (shown !== undefined) table.reveal(shown.id, 'start')
       return shown
@@ -235,14 +236,7 @@ export function buildPlantList(parts: PlantListParts) {
       showRows()
       parts.onChange()
     },
-    describe: () => ({
-      query,
-      rows: rows as readonly StoredPlant[],
-      hasTop,
-      hasEnd,
-      isLoading,
-      searched,
-    }),
+    describe: () => ({ query, rows, hasTop, hasEnd, isLoading, searched }),
     close: (): void => life.abort(),
   }
 }

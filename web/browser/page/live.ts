@@ -2,15 +2,10 @@ import { PlantStoreError } from '../../../client/plant-store-error.ts'
 import type { Change } from './list.ts'
 import { isNumber, isTokenRefused, type Session } from './token-session.ts'
 
-/** How far the changes were shown; no position if the list has to be read first. */
-export interface Place {
-  position: string | undefined
-}
-
 export interface LiveParts {
   readonly session: Session
-  /** Where to begin. It moves on with the changes. */
-  readonly place: Place
+  /** How far the changes were shown; no position if the list has to be read first. */
+  readonly place: { position: string | undefined }
   readonly signal: AbortSignal
   /** Changes as they come, a few times a second at most. */
   onChanges(changes: readonly Change[]): void
@@ -46,9 +41,8 @@ export async function followChanges(parts: LiveParts): Promise<void> {
 
 async function collectChanges(parts: LiveParts): Promise<void> {
   const { session, place, signal, onChanges, onGap } = parts
-  const { client } = session
   if (place.position === undefined) {
-    place.position = await client.position({ signal })
+    place.position = await session.client.position({ signal })
     onGap()
   }
   let last = place.position
@@ -63,7 +57,7 @@ async function collectChanges(parts: LiveParts): Promise<void> {
     else onChanges(changes)
   }
   try {
-    for await (const { position, type, plant } of client.events({ after: last, signal })) {
+    for await (const { position, type, plant } of session.client.events({ after: last, signal })) {
       last = position
       if (collected.length <= maxCollected) collected.push({ type, plant })
       timer ??= setTimeout(show, collectMs)

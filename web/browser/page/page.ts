@@ -1,7 +1,34 @@
-import { element, fill } from '../dom.ts'
-import { openStoreView } from './store-view.ts'
+import type { StoredPlant } from '../../../client/index.ts'
+import { element, fill, openDialog } from '../dom.ts'
+import { buildFrame, describeChanges } from './frame.ts'
+import { buildPlantList, type Change, type Query } from './list.ts'
+import { followChanges, type LiveParts } from './live.ts'
+import {
+  addPlant,
+  type DialogParts,
+  type Done,
+  deletePlant,
+  editPlant,
+  undo,
+} from './plant-dialogs.ts'
+import { downloadPlants, importPlants } from './plant-files.ts'
 import { forgetToken, keepToken, recallToken, takeTokenFromAddress } from './token.ts'
-import { buildSignIn, isTokenRefused, toSentence } from './token-session.ts'
+import {
+  buildSignIn,
+  clearFailures,
+  isNumber,
+  isTokenRefused,
+  isUnanswered,
+  openSession,
+  type Session,
+  toSentence,
+} from './token-session.ts'
+
+/** How long changes after an import count as its own. */
+const quietMs = 2_000
+
+/** How often the page asks whether the service answers, and how long it waits for that. */
+const pulseMs = 1_000
 
 /** The first view: what this is, with a place for the form. */
 const welcome = document.querySelector('template') as HTMLTemplateElement
@@ -27,7 +54,7 @@ async function showSignIn(token: string | undefined): Promise<void> {
   const { signal } = life
   const signIn = buildSignIn(async (entered) => {
     try {
-      await openStoreView(entered, { signal, onSignOut: signOut })
+      await openStoreView(entered, signal)
       keepToken(entered)
       return undefined
     } catch (error) {
@@ -52,4 +79,229 @@ async function showSignIn(token: string | undefined): Promise<void> {
 function signOut(): void {
   forgetToken()
   void showSignIn(undefined)
+}
+
+/** Opens the view of the plants, until the signal aborts. Rejects if the token is refused. */
+async function openStoreView(token: string, signal: AbortSignal): Promise<void> {
+  /** How many tasks change plants here: what the stream tells meanwhile may be their own work. */
+  let changing = 0
+  /** Whether something that was asked for has failed because the service did not answer. */
+  let isListAway = false
+  let following = new AbortController()
+  const place: LiveParts['place'] = { position: undefined }
+  let session = open(token)
+  const list = buildPlantList({
+    client: () => session.client,
+    actions: {
+      onEdit: (id) => void change(() => askFor(id, editPlant)),
+      onDelete: (id) => void change(() => askFor(id, deletePlant)),
+    },
+    onChange: () => frame.showList(session.mayWrite()),
+  })
+  const frame = buildFrame({
+    list,
+    onSignOut: signOut,
+    onQuery: (change) => attempt(async () => void (await reopen(change))),
+    onGoTo: (id) => attempt(() => goTo(id)),
+    onMore: () => attempt(() => load(list.showMore())),
+    onEarlier: () => attempt(() => load(list.showEarlier())),
+    onFirst: () => attempt(() => load(reopen({}))),
+    onAdd: () => void change(async () => show(await addPlant(dialogs))),
+    onImport: () => void change(importFile),
+    onExport: (format) => attempt(() => downloadPlants(session, format, list.describe().query.tag)),
+  })
+  const dialogs: DialogParts = {
+    session: () => session,
+    onTokenRefused: askForToken,
+  }
+
+  function open(next: string): Session {
+    const onStream = (isOpen: boolean) => frame.showStream(isOpen ? 'open' : 'connecting')
+    return openSession(next, onStream, () => list.noteSearched())
+  }
+
+  signal.addEventListener('abort', list.close)
+  await list.open(list.describe().query)
+  signal.throwIfAborted()
+  frame.allowWriting(session.mayWrite())
+  fill(document.body, ...frame.elements)
+  follow()
+  document.addEventListener('visibilitychange', follow, { signal })
+  const pulse = setInterval(feelPulse, pulseMs)
+  signal.addEventListener('abort', () => clearInterval(pulse))
+
+  /** A stream that nothing arrives on may be dead: asks whether the service still answers. */
+  async function feelPulse(): Promise<void> {
+    if (document.hidden) return
+    const options = { method: 'HEAD', signal: AbortSignal.timeout(pulseMs) }
+    const answer = await fetch(`${session.url}/healthz`, options).catch(() => undefined)
+    // A proxy answers for a service that does not.
+    if (!frame.showReach(answer?.ok ?? false)) return
+    clearFailures('connection')
+    if (isListAway) void attempt(() => list.refresh())
+  }
+
+  /** A hidden page follows nothing: all tabs of a browser share six connections to a service. */
+  function follow(): void {
+    following.abort()
+    if (document.hidden) return
+    following = new AbortController()
+    void followChanges({
+      session,
+      place,
+      signal: AbortSignal.any([signal, following.signal]),
+      onChanges: showChanges,
+      onGap: () => void attempt(() => list.refresh()),
+      onRefused: askForToken,
+      onOff: () => frame.showStream('off'),
+    })
+  }
+
+  function showChanges(changes: readonly Change[]): void {
+    // Those that were made here are in the list already.
+    const news = list.apply(changes)
+    if (changing > 0 || news.length === 0) return
+    for (const { plant } of news) list.table.mark(plant.id)
+    frame.announce(describeChanges(news))
+  }
+
+  /** Runs what somebody asked for, and says what went wrong. */
+  async function attempt(task: () => Promise<void>): Promise<void> {
+    frame.showProblem()
+    isListAway = false
+    try {
+      await task()
+    } catch (error) {
+      if (signal.aborted) return
+      if (isTokenRefused(error)) return askForToken(error)
+      isListAway = isUnanswered(error)
+      frame.showProblem(toSentence(error), () => attempt(task))
+    }
+  }
+
+  /** Runs a task that changes plants. */
+  async function change(task: () => Promise<void>): Promise<void> {
+    changing++
+    await attempt(task)
+    changing--
+  }
+
+  /** Asks for another token over all that is open, so that nothing is lost. */
+  function askForToken(error: unknown): void {
+    frame.showStream(isNumber(error, 40102) ? 'expired' : 'refused')
+    if (signal.aborted || document.querySelector('dialog[data-sign-in]')) return
+    const signIn = buildSignIn(async (entered) => {
+      const next = open(entered)
+      try {
+        await next.client.list({ pageSize: 1 }).next()
+      } catch (failure) {
+        return toSentence(failure)
+      }
+      session = next
+      keepToken(entered)
+      frame.allowWriting(session.mayWrite())
+      dialog.close()
+      clearFailures('token')
+      follow()
+      // The refused request may have been for rows of the list.
+      void attempt(() => list.refresh())
+      return undefined
+    })
+    const dialog = openDialog('Sign in again', [signIn.element])
+    dialog.element.dataset.signIn = ''
+    dialog.element.addEventListener('cancel', (event) => {
+      if (document.querySelectorAll('dialog').length === 1) return signOut()
+      event.preventDefault()
+      signIn.refuse('Sign in to keep what you typed.')
+    })
+    signIn.refuse(toSentence(error))
+    signIn.focus()
+  }
+
+  async function goTo(id: bigint): Promise<void> {
+    const { activeElement: field } = document
+    const shown = await list.goTo(id)
+    const { query, isLoading } = list.describe()
+    if (shown !== undefined) {
+      list.table.mark(shown.id)
+      // Somebody may be typing into another field by now.
+      if (document.activeElement === field) list.table.focus(shown.id)
+      if (shown.id === id) return frame.announce(`Plant ${id}.`)
+      // Another list has taken the place of this one.
+    } else if (isLoading) return
+    const isWhole = query.tag === undefined && query.name === undefined
+    const absent = `No plant ${isWhole ? '' : 'of this list '}has the id ${id}.`
+    const nearest = shown && `The ${shown.id < id ? 'previous' : 'next'} one is ${shown.id}.`
+    frame.announce(nearest === undefined ? absent : `${absent} ${nearest}`)
+  }
+
+  async function reopen(change: Partial<Query>): Promise<StoredPlant | undefined> {
+    scrollTo({ top: 0 })
+    await list.open({ ...list.describe().query, ...change })
+    return list.describe().rows[0]
+  }
+
+  /** Loads rows, and gives the focus to one: the button that had it may be gone. */
+  async function load(loading: Promise<StoredPlant | undefined>): Promise<void> {
+    const { activeElement: button, body } = document
+    const row = await loading
+    // Unless somebody has moved the focus.
+    const { activeElement: now } = document
+    if (row !== undefined && (now === button || now === body)) list.table.focus(row.id)
+  }
+
+  async function importFile(): Promise<void> {
+    await importPlants(dialogs)
+    await attempt(() => list.refresh())
+    await new Promise((resolve) => setTimeout(resolve, quietMs))
+  }
+
+  async function askFor(id: bigint, ask: typeof editPlant | typeof deletePlant): Promise<void> {
+    const found = await session.client.get(id)
+    // Somebody has clicked twice, or opened another dialog meanwhile.
+    if (document.querySelector('dialog') !== null) return
+    if (found !== undefined) return show(await ask(dialogs, found))
+    list.apply([{ type: 'plant.deleted', plant: { id, name: '' } }])
+    frame.announce(`Plant ${id} is no longer there.`)
+  }
+
+  /** Shows an own change at once, before the stream tells of it, and offers to undo it. */
+  async function show(done: Done | undefined): Promise<void> {
+    if (done === undefined) return
+    await showState(done)
+    const isOwn = done.now !== done.before
+    const [own, others] =
+      done.now === undefined ? ['deleted', 'was already gone'] : ['saved', 'stays as it is']
+    const outcome = isOwn ? own : others
+    frame.showDone(
+      `Plant ${done.id} ${outcome}.`,
+      isOwn ? () => change(() => takeBack(done)) : undefined,
+    )
+  }
+
+  async function takeBack(done: Done): Promise<void> {
+    try {
+      await undo(dialogs, done)
+    } catch (error) {
+      if (!isNumber(error, 41200)) throw error
+      frame.showDone('Nothing was undone.')
+      const sentence = `Somebody else has changed plant ${done.id} since then. It stays as it is now.`
+      return frame.showProblem(sentence)
+    }
+    frame.showDone(`Plant ${done.id} is as it was before.`)
+    await showState({ id: done.id, before: done.now, now: done.before })
+  }
+
+  async function showState({ id, before, now }: Done): Promise<void> {
+    const place = list.indexOf(id)
+    const plant = now ?? before ?? { id, name: '' }
+    list.apply([{ type: now === undefined ? 'plant.deleted' : 'plant.replaced', plant }])
+    if (now !== undefined) await list.show(now)
+    // What had the focus is gone.
+    if (document.activeElement !== document.body) return
+    const { rows } = list.describe()
+    const nearest = rows[Math.min(place, rows.length - 1)]
+    if (nearest === undefined) frame.focusAdd()
+    else list.table.focus(now === undefined ? nearest.id : id)
+  }
 }

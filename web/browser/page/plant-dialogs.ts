@@ -63,7 +63,7 @@ export async function addPlant(parts: DialogParts): Promise<Done | undefined> {
   }
   // Without an answer, nothing is proposed.
   findFreeId(parts.session().client, closing.signal).then(fields.propose, () => {})
-  const done = await openForm({ title: 'Add plant', ...fields, parts, send })
+  const done = await openForm('Add plant', parts, send, fields.elements, fields.first)
   closing.abort()
   return done
 }
@@ -103,7 +103,7 @@ export async function editPlant(parts: DialogParts, found: PlantState): Promise<
     }
   }
 
-  return openForm({ title: 'Edit plant', ...fields, parts, send })
+  return openForm('Edit plant', parts, send, fields.elements, fields.first)
 }
 
 /** Stores a plant in place of the state that the tag names, or where there is none. */
@@ -153,21 +153,20 @@ export async function deletePlant(
     }
     return { id, before: isOwn ? plant : undefined, now: undefined }
   }
-  return openForm({ title: 'Delete plant', elements: [shown], parts, send })
+  return openForm('Delete plant', parts, send, [shown])
 }
 
-interface FormParts {
-  readonly title: string
-  readonly elements: readonly HTMLElement[]
-  /** What gets the focus, instead of "Cancel". */
-  readonly first?: HTMLElement
-  readonly parts: DialogParts
-  send(form: FormDialog): Promise<Done | undefined>
-}
-
-/** Opens a dialog with a form. It shows a refusal and keeps the typed text. */
-async function openForm(wanted: FormParts): Promise<Done | undefined> {
-  const { title, elements, parts, send } = wanted
+/**
+ * Opens a dialog with a form. It shows a refusal and keeps the typed text. The focus goes to
+ * `first`, or else to "Cancel".
+ */
+async function openForm(
+  title: string,
+  parts: DialogParts,
+  send: (form: FormDialog) => Promise<Done | undefined>,
+  elements: readonly HTMLElement[],
+  first?: HTMLElement,
+): Promise<Done | undefined> {
   let done: Done | undefined
   let running: Promise<void> | undefined
   const problem = element('div', { class: 'refusal', role: 'alert' })
@@ -201,7 +200,7 @@ async function openForm(wanted: FormParts): Promise<Done | undefined> {
     problem,
     buildButtons(submit, cancel),
   )
-  const dialog = openDialog(title, [form], wanted.first ?? cancel)
+  const dialog = openDialog(title, [form], first ?? cancel)
   keepTyped(dialog, form, problem)
   await dialog.closed
   // What was sent before "Cancel" was pressed may still be stored.

@@ -16,7 +16,7 @@ import {
 import type { DialogParts } from './plant-dialogs.ts'
 import { isTokenRefused, isUnanswered, type Session, showFailure } from './token-session.ts'
 
-export type FileFormat = 'ndjson' | 'csv'
+type FileFormat = 'ndjson' | 'csv'
 /** A format, or CSV as the spreadsheet of this person opens it best. */
 export type ExportFormat = FileFormat | 'spreadsheet'
 
@@ -54,7 +54,7 @@ export async function downloadPlants(
 }
 
 /** Gives a file to the browser to be saved. */
-export function saveFile(name: string, content: Blob): void {
+function saveFile(name: string, content: Blob): void {
   const href = URL.createObjectURL(content)
   element('a', { href, download: name }).click()
   setTimeout(() => URL.revokeObjectURL(href), 60_000)
@@ -66,27 +66,23 @@ function hasDecimalComma(): boolean {
 }
 
 /** The format of a file: by its name, or else by its first character. */
-export async function findFormat(file: File): Promise<FileFormat> {
+async function findFormat(file: File): Promise<FileFormat> {
   const name = file.name.toLowerCase()
   if (/\.(csv|tsv|txt|xlsx|ods)(\.gz)?$/.test(name)) return 'csv'
   if (/\.(ndjson|jsonl|json)(\.gz)?$/.test(name)) return 'ndjson'
   return /^\s*[{[]/.test(await file.slice(0, 100).text()) ? 'ndjson' : 'csv'
 }
 
-/** A file to be imported. */
-interface Chosen {
-  readonly file: File
-  readonly format: FileFormat
-}
-
 /** Sends a file as it is. An XMLHttpRequest, because fetch does not report upload progress. */
-function uploadPlants(
+async function uploadPlants(
   { url, token }: Session,
-  { file, format }: Chosen,
+  file: File,
   query: Record<string, string>,
   onProgress: (share: number) => void,
   signal: AbortSignal,
 ): Promise<ImportReport> {
+  const format = await findFormat(file)
+  signal.throwIfAborted()
   const request = new XMLHttpRequest()
   request.open('POST', `${url}/plants.${format}?${new URLSearchParams(query)}`)
   request.setRequestHeader('Authorization', `Bearer ${token}`)
@@ -151,7 +147,7 @@ const maxListed = 20
 /** Opens the dialog that has a file checked, and imported on demand. Resolves when it is closed. */
 export async function importPlants(parts: DialogParts): Promise<void> {
   let run = new AbortController()
-  let chosen: Chosen | undefined
+  let chosen: File | undefined
   const rule = buildField('If an id already exists', buildChoice(...Object.entries(rules)))
   rule.control.addEventListener('change', () => void send('check'))
   const file = buildField(
@@ -184,7 +180,7 @@ export async function importPlants(parts: DialogParts): Promise<void> {
     fill(outcome)
     start.disabled = true
     if (next.size === 0) return fill(problem, 'The file is empty.')
-    chosen = { file: next, format: await findFormat(next) }
+    chosen = next
     await send('check')
   }
 
@@ -206,7 +202,7 @@ export async function importPlants(parts: DialogParts): Promise<void> {
       const query = { 'on-conflict': rule.control.value, 'dry-run': String(step === 'check') }
       const report = await uploadPlants(parts.session(), chosen, query, onProgress, signal)
       start.disabled = step === 'import' || report.stored + report.replaced === 0
-      fill(outcome, ...describeReport(chosen.file, report, step))
+      fill(outcome, ...describeReport(chosen, report, step))
     } catch (error) {
       fill(outcome)
       if (signal.aborted) fill(problem, canceled)

@@ -136,7 +136,9 @@ export function buildOperation(
     ...(body.length === 0
       ? []
       : [element('dt', 'Body'), element('dd', { class: 'note' }, ...body)]),
-    ...parameters.flatMap(toParameter),
+    ...parameters.flatMap(({ name, in: place, required, description, schema }) =>
+      toEntry(name, `${place}, ${required ? 'required' : 'optional'}`, description, schema),
+    ),
   )
   return element(
     'section',
@@ -178,10 +180,6 @@ function buildTitle({ operationId, method, path, summary }: ListedOperation): HT
       element('span', { class: 'note' }, also),
     ),
   )
-}
-
-function toParameter({ name, in: place, required, description, schema }: ApiParameter) {
-  return toEntry(name, `${place}, ${required ? 'required' : 'optional'}`, description, schema)
 }
 
 /** The media types of a body, each with its shape. */
