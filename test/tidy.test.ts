@@ -36,7 +36,7 @@ const confined: [what: string, pattern: RegExp, where: RegExp][] = [
   [
     'the environment and the arguments',
     /process\.(env|argv)/,
-    /^src\/(executable|main)\.ts$|\/examples\.ts$/,
+    /^src\/(executable|main)\.ts$|\/try-it\.ts$/,
   ],
   ['the end of the process', /process\.exit\(/, /^src\/cli\/signals\.ts$/],
 ]
