@@ -8,11 +8,11 @@ import { hasLongBody } from './file-upload.ts'
 import { buildGate } from './gate.ts'
 import { buildImports } from './imports.ts'
 import { buildNodeServer, type NodeServer } from './node/node-server.ts'
-import { shuttingDown } from './pages.ts'
 import { toClientFailure, toRawAnswer } from './protocol.ts'
 import { buildTokenCount } from './rate-limit.ts'
 import { openRequestLog } from './request-log.ts'
 import { buildRouter } from './router.ts'
+import { shuttingDown } from './web-pages.ts'
 
 /** Builds the HTTP server of the service. It does not listen yet. */
 export function buildHttpServer(parts: Parts): Omit<NodeServer, 'countConnections'> {

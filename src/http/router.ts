@@ -24,7 +24,6 @@ import { type FileUpload, openFileUpload } from './file-upload.ts'
 import { type Call, handlers } from './handlers.ts'
 import { toPreferred } from './negotiation.ts'
 import { bodyEndedEarly } from './node/bodies.ts'
-import { buildPages, nothingThere, type Page } from './pages.ts'
 import {
   allowOrigin,
   findProtocolFault,
@@ -35,6 +34,7 @@ import {
 } from './protocol.ts'
 import { buildRateLimit } from './rate-limit.ts'
 import { buildParameterReader, toToken } from './request-parameters.ts'
+import { buildPages, nothingThere, type Page } from './web-pages.ts'
 
 /** A path of the contract. */
 interface Route {
