@@ -36,6 +36,12 @@ for (const engine of engines) {
           ([name, value]) => name.startsWith('plant_store_webhook_failing_seconds{') && value > 0,
         )
       await waitUntil(failing, 'the receiver cannot be reached')
+      // They are taken, and wait.
+      const behind = (await scrape()).entries().filter(([name]) => /_behind_commits\{/.test(name))
+      assert.deepEqual(
+        [...behind].map(([, value]) => value),
+        [3],
+      )
       follower.destroy()
       await waitUntil(async () => (await scrape()).get(followers) === 0, 'nobody follows')
     })

@@ -59,9 +59,11 @@ describe('the check of tokens', () => {
       tokenRevision: () => (revisions++ === 0 ? store.tokenRevision() : new Promise(() => {})),
     }))
     const { token, record } = await issueToken(real, request)
-    await verifier.verify(token)
+    const grant = await verifier.verify(token)
+    assert.ok(verifier.isCurrent(grant))
     await real.revokeToken(record.id, Date.now())
     clock.advance(1_000)
+    assert.ok(!verifier.isCurrent(grant))
     await assert.rejects(async () => verifier.verify(token), { number: 40101 })
   })
 
