@@ -1,7 +1,7 @@
 import { notOurs, readAs } from './answers.ts'
 import { parse, toNewPlantJson } from './json.ts'
 import type { Link } from './options.ts'
-import { run } from './request.ts'
+import { run, untilAborted } from './request.ts'
 import type { ImportOptions, ImportReport, NewPlant, Refusal } from './types.ts'
 
 /** A part is small enough to be kept for a retry, and large enough to share its transactions. */
@@ -32,8 +32,7 @@ export async function importPlants(
 
   const { signal } = options
   signal?.throwIfAborted()
-  for await (const plant of plants) {
-    signal?.throwIfAborted()
+  for await (const plant of signal ? itemsUntilAborted(plants, signal) : plants) {
     const line = toLine(plant, report.lines + part.length + 1)
     part.push(line)
     characters += line.length
@@ -49,6 +48,34 @@ function toLine(plant: NewPlant, place: number): string {
     return toNewPlantJson(plant)
   } catch (cause) {
     throw new TypeError(`Plant ${place} of the import: ${(cause as Error).message}`, { cause })
+  }
+}
+
+/** The items of a source, until the signal aborts: the source is then closed without waiting. */
+async function* itemsUntilAborted<Item>(
+  source: Iterable<Item> | AsyncIterable<Item>,
+  signal: AbortSignal,
+): AsyncGenerator<Awaited<Item>, undefined> {
+  const items =
+    Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]()
+  const close = async () => items.return?.()
+  const take = async () => {
+    const { done, value } = await items.next()
+    return { done, value: await value }
+  }
+  let isOpen = true
+  try {
+    for (;;) {
+      signal.throwIfAborted()
+      isOpen = false
+      const { done, value } = await untilAborted(take(), signal)
+      if (done) return
+      isOpen = true
+      yield value
+    }
+  } finally {
+    if (signal.aborted) close().catch(() => {})
+    else if (isOpen) await untilAborted(close(), signal)
   }
 }
 

@@ -5,7 +5,7 @@ import { toNewPlantJson } from './json.ts'
 import { type Link, type PlantStoreOptions, toLink } from './options.ts'
 import { deletePlant, getPlant, listPlants, replacePlant, requireField } from './plant-calls.ts'
 import { PlantStoreError } from './plant-store-error.ts'
-import { pause, run, toJitterMs } from './request.ts'
+import { pause, run, toJitterMs, untilAborted } from './request.ts'
 import type {
   CallOptions,
   CreateOptions,
@@ -91,7 +91,7 @@ export class PlantStore {
       const plant = await getPlant(this.#link, id, signal)
       if (plant === undefined) return undefined
       const condition = { ifMatch: plant.etag, signal }
-      const changed = await change(plant)
+      const changed = await untilAborted(change(plant), signal)
       if (changed === undefined) return plant
       try {
         const replaced = await replacePlant(this.#link, id, changed, condition)

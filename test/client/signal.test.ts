@@ -47,17 +47,38 @@ describe('the signal of a call', () => {
     for (const [what, script] of Object.entries(waits)) {
       it(`ends ${name} while it waits for ${what}`, async () => {
         const server = await openScriptedServer(script)
-        const store = new PlantStore({ url: server.url, token })
+        let sent = 0
+        const store = new PlantStore({
+          url: server.url,
+          token,
+          fetch(input, init) {
+            sent++
+            return fetch(input, init)
+          },
+        })
         const { signal, stop } = newStop()
         const ended = assert.rejects(call(store, signal), reason)
         await waitUntil(() => server.requests.length > 0, 'the request was sent')
         stop()
+        const sentBefore = sent
         await ended
         await new Promise(setImmediate)
-        assert.equal(server.requests.length, 1)
+        assert.equal(sent, sentBefore)
       })
     }
   }
+
+  it('ends an update while it waits for the change, and writes nothing', async () => {
+    const server = await openScriptedServer(answer(200, { id: 1, name: 'x' }, { ETag: '"1"' }))
+    const store = new PlantStore({ url: server.url, token })
+    const { signal, stop } = newStop()
+    const change = () => {
+      setImmediate(stop)
+      return new Promise<never>(() => {})
+    }
+    await assert.rejects(store.update(1n, change, { signal }), reason)
+    assert.equal(server.requests.length, 1)
+  })
 
   it('ends a list and events between two items that have arrived together', async () => {
     const event = (position: string) =>
@@ -133,4 +154,21 @@ describe('the signal of an import', () => {
       assert.ok(taken < 2_499, `${taken} were taken`)
     })
   }
+
+  it('ends it while its source waits, and closes the source', async () => {
+    const { signal, stop } = newStop()
+    let closed = 0
+    const next = () => {
+      setImmediate(stop)
+      return new Promise<never>(() => {})
+    }
+    const close = () => {
+      closed++
+      return new Promise<never>(() => {})
+    }
+    const source = { [Symbol.asyncIterator]: () => ({ next, return: close }) }
+    const store = new PlantStore({ url: 'http://127.0.0.1:9', token })
+    await assert.rejects(store.importPlants(source, { signal }), reason)
+    assert.equal(closed, 1)
+  })
 })
