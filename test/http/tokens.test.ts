@@ -4,9 +4,10 @@ import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { stopClock } from '../support/clock.ts'
 import { engines } from '../support/engines.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { lowerLimit } from '../support/limits.ts'
+import { json, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
-import { call } from '../support/wire.ts'
+import { call, openSocket, toBytes } from '../support/wire.ts'
 
 for (const engine of engines) {
   describe(`tokens on ${engine.name}`, () => {
@@ -88,6 +89,36 @@ for (const engine of engines) {
       const [listed] = await (await engine.open(url)).listTokens()
       assert.equal(listed?.id, record.id)
       assert.ok((listed?.lastUsedAt ?? 0) >= startedAt)
+    })
+
+    it('hold up nothing when a client leaves while its token is looked up', async (t) => {
+      lowerLimit(t, 'underWay', 1)
+      const store = await engine.open(await engine.newUrl())
+      const { token } = await issueToken(store, request)
+      const [asked, gone] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      const waiting = await startService(await engine.newUrl(), {
+        env: { LOG_LEVEL: 'debug' },
+        store: {
+          ...store,
+          async findToken(hash) {
+            asked.resolve()
+            await gone.promise
+            return store.findToken(hash)
+          },
+        },
+      })
+      const socket = openSocket(waiting.url)
+      const headers = { ...json, Authorization: `Bearer ${token}` }
+      socket.write(
+        toBytes({ method: 'POST', path: '/plants', headers, body: '{"id":' }).subarray(0, -1),
+      )
+      await asked.promise
+      socket.destroy()
+      const left = () => waiting.log.some((line) => line.includes('broken off'))
+      await waitUntil(left, 'the service knows')
+      gone.resolve()
+      // It would wait for the end of that request.
+      assert.equal(await numberFor(waiting, token), 40401)
     })
 
     it('are not in the log of the service', async () => {
