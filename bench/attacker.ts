@@ -196,7 +196,8 @@ export const attacks: readonly Attack[] = [
 if (process.send !== undefined) {
   const [title, port = '', connections = ''] = process.argv.slice(2)
   const attack = [control, ...attacks].find((one) => one.title === title) as Attack
-  process.once('message', (tokens) =>
+  // Listening keeps the process: connections that nobody reads would not.
+  process.on('message', (tokens) =>
     runAttack(attack, Number(port), Number(connections), tokens as Tokens),
   )
 }
