@@ -236,6 +236,24 @@ describe('files of plants', { skip: browserMissing }, () => {
     })
   }
 
+  it('takes a file that is dropped on the page or on the dialog, and stays', async () => {
+    const { page, errors } = await visitPlants(service.url)
+    const report = dialog(page, 'Import').getByRole('status')
+    const drop = (place: string, id: number) =>
+      page.evaluate(`
+        const carried = new DataTransfer()
+        carried.items.add(new File(['{"id":${id},"name":"dropped"}'], '${id}.ndjson'))
+        const options = { dataTransfer: carried, bubbles: true, cancelable: true }
+        document.querySelector('${place}').dispatchEvent(new DragEvent('drop', options))`)
+    assert.equal(await drop('body', 5), false)
+    await report.getByText('5.ndjson has:').waitFor()
+    assert.equal(await drop('dialog', 6), false)
+    await report.getByText('6.ndjson has:').waitFor()
+    await start(page)
+    await report.getByText('1 stored').waitFor()
+    assert.deepEqual(errors, [])
+  })
+
   it('imports the files that spreadsheets write in English, French and German', async () => {
     const { page, errors, report } = await openImport()
     for (const [index, name] of readable.entries()) {

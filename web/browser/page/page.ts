@@ -11,7 +11,7 @@ import {
   editPlant,
   undo,
 } from './plant-dialogs.ts'
-import { downloadPlants, importPlants } from './plant-files.ts'
+import { acceptDrops, downloadPlants, importPlants } from './plant-files.ts'
 import { forgetToken, keepToken, recallToken, takeTokenFromAddress } from './token.ts'
 import {
   buildSignIn,
@@ -107,7 +107,7 @@ async function openStoreView(token: string, signal: AbortSignal): Promise<void> 
     onEarlier: () => attempt(() => load(list.showEarlier())),
     onFirst: () => attempt(() => load(reopen({}))),
     onAdd: () => void change(async () => show(await addPlant(dialogs))),
-    onImport: () => void change(importFile),
+    onImport: () => void change(() => importFile()),
     onExport: (format) => attempt(() => downloadPlants(session, format, list.describe().query.tag)),
   })
   const dialogs: DialogParts = {
@@ -126,6 +126,11 @@ async function openStoreView(token: string, signal: AbortSignal): Promise<void> 
   frame.allowWriting(session.mayWrite())
   fill(document.body, ...frame.elements)
   follow()
+  const importDropped = (file?: File) => {
+    const isFree = session.mayWrite() && document.querySelector('dialog[open]') === null
+    if (isFree) void change(() => importFile(file))
+  }
+  acceptDrops(window, importDropped, { signal })
   document.addEventListener('visibilitychange', follow, { signal })
   const pulse = setInterval(feelPulse, pulseMs)
   signal.addEventListener('abort', () => clearInterval(pulse))
@@ -250,8 +255,8 @@ async function openStoreView(token: string, signal: AbortSignal): Promise<void> 
     if (row !== undefined && (now === button || now === body)) list.table.focus(row.id)
   }
 
-  async function importFile(): Promise<void> {
-    await importPlants(dialogs)
+  async function importFile(dropped?: File): Promise<void> {
+    await importPlants(dialogs, dropped)
     await attempt(() => list.refresh())
     await new Promise((resolve) => setTimeout(resolve, quietMs))
   }

@@ -145,7 +145,7 @@ const words = {
 const maxListed = 20
 
 /** Opens the dialog that has a file checked, and imported on demand. Resolves when it is closed. */
-export async function importPlants(parts: DialogParts): Promise<void> {
+export async function importPlants(parts: DialogParts, dropped?: File): Promise<void> {
   let run = new AbortController()
   let chosen: File | undefined
   const rule = buildField('If an id already exists', buildChoice(...Object.entries(rules)))
@@ -161,7 +161,7 @@ export async function importPlants(parts: DialogParts): Promise<void> {
         file.control.value = ''
       },
     }),
-    'CSV, as spreadsheets write it, or NDJSON, also gzipped',
+    'CSV, as spreadsheets write it, or NDJSON, also gzipped. Choose a file, or drop it here.',
   )
   const progress = element('progress', { max: 1, 'aria-label': 'Sent' })
   const outcome = element('div', { class: 'stack', role: 'status' })
@@ -220,8 +220,26 @@ export async function importPlants(parts: DialogParts): Promise<void> {
   const dialog = openDialog('Import', [
     element('div', { class: 'stack' }, ...content, buildButtons(start, cancel, close)),
   ])
+  acceptDrops(dialog.element, choose)
+  void choose(dropped)
   await dialog.closed
   run.abort()
+}
+
+/** Takes files that are dropped here. The browser would leave the page to show them. */
+export function acceptDrops(
+  place: Window | HTMLElement,
+  onFile: (file: File | undefined) => void,
+  options?: AddEventListenerOptions,
+): void {
+  function accept(event: Event): void {
+    const { dataTransfer } = event as DragEvent
+    if (!dataTransfer?.types.includes('Files')) return
+    event.preventDefault()
+    event.stopPropagation()
+    if (event.type === 'drop') onFile(dataTransfer.files[0])
+  }
+  for (const type of ['dragover', 'drop']) place.addEventListener(type, accept, options)
 }
 
 /** A report in words: what the import would do, or what it has done. */
