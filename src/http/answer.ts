@@ -32,6 +32,8 @@ export interface Exchange {
   readonly counters: Counters
   /** Lets the caller begin another request: called when the answer is made, maybe twice. */
   readonly leave: () => void
+  /** Counts the bytes of the answer that the client has not read yet (`buildUnread`). */
+  readonly countUnread: (response: ServerResponse, bytes: number) => void
 }
 
 const processId = randomBytes(6).toString('base64url')
@@ -101,7 +103,7 @@ export function send(
   discardRest(request)
   if (typeof body === 'string') {
     sendWhole(response, status, fields, body, bytes)
-    if (request.socket.writableLength > 0) countUnread(response, bytes)
+    if (request.socket.writableLength > 0) exchange.countUnread(response, bytes)
   } else response.writeHead(status, fields).end(body)
   recordAnswer(exchange, status, bytes)
 }
@@ -174,27 +176,30 @@ export function countAnswer(
   observe(counters.responseBytes, responseBytes)
 }
 
-/** The memory of each answer of this process that is not read, the longest unread first. */
-const unread = new Map<ServerResponse, number>()
-let unreadBytes = 0
-
 /**
- * Counts the memory that an answer takes until its client has read it. Beyond the bound over all
- * connections, the clients that have not read for the longest time are cut, down to half of it.
+ * Counts the memory that the answers of a server take until their clients have read them. Beyond
+ * the bound over all connections, the clients that have not read for the longest time are cut, down
+ * to half of it.
  */
-export function countUnread(response: ServerResponse, bytes: number): void {
-  if (!unread.has(response)) response.once('close', () => setUnread(response, 0))
-  setUnread(response, bytes)
-  if (unreadBytes <= limits.unreadBytes) return
-  for (const longest of unread.keys()) {
-    if (unreadBytes <= limits.unreadBytes / 2) return
-    setUnread(longest, 0)
-    breakOff(longest.req.socket)
-  }
-}
+export function buildUnread(): Exchange['countUnread'] {
+  /** The longest unread first. */
+  const unread = new Map<ServerResponse, number>()
+  let unreadBytes = 0
 
-function setUnread(response: ServerResponse, bytes: number): void {
-  unreadBytes += bytes - (unread.get(response) ?? 0)
-  if (bytes === 0) unread.delete(response)
-  else unread.set(response, bytes)
+  function set(response: ServerResponse, bytes: number): void {
+    unreadBytes += bytes - (unread.get(response) ?? 0)
+    if (bytes === 0) unread.delete(response)
+    else unread.set(response, bytes)
+  }
+
+  return (response, bytes) => {
+    if (!unread.has(response)) response.once('close', () => set(response, 0))
+    set(response, bytes)
+    if (unreadBytes <= limits.unreadBytes) return
+    for (const longest of unread.keys()) {
+      if (unreadBytes <= limits.unreadBytes / 2) return
+      set(longest, 0)
+      breakOff(longest.req.socket)
+    }
+  }
 }

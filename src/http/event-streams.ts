@@ -4,14 +4,7 @@ import { limits, type Timeouts } from '../contract/limits.ts'
 import type { JournalReader, SharedPage } from '../journal/reader.ts'
 import { toEventJson } from '../json/to-json.ts'
 import type { JournalEvent, Position } from '../store/store.ts'
-import {
-  type BodyStream,
-  countUnread,
-  type Exchange,
-  type Headers,
-  joinFields,
-  recordAnswer,
-} from './answer.ts'
+import { type BodyStream, type Exchange, type Headers, joinFields, recordAnswer } from './answer.ts'
 
 /** The streams of a process. */
 export interface EventStreams {
@@ -148,7 +141,7 @@ export function buildEventStreams(reader: JournalReader, timeouts: Timeouts): Ev
   }
 
   function openStream(
-    { request, response, tokenId }: Exchange,
+    { request, response, tokenId, countUnread }: Exchange,
     verifyToken: () => unknown,
   ): OpenStream {
     let unsent = 0

@@ -10,6 +10,7 @@ import { buildShapeReader } from '../json/shape.ts'
 import type { Counters } from '../metrics/requests.ts'
 import {
   addField,
+  buildUnread,
   type Exchange,
   newRequestId,
   recordAnswer,
@@ -73,6 +74,7 @@ export interface Found {
 export function buildRouter(app: App) {
   const { store, tokens, metrics, log, settings, timeouts } = app
   const findRoute = buildRoutes(app)
+  const countUnread = buildUnread()
   const unrouted = metrics.countersOf()
   const countRequest = settings.rateLimit && buildRateLimit(settings.rateLimit)
 
@@ -153,6 +155,7 @@ export function buildRouter(app: App) {
       startedAt: performance.now(),
       counters: found?.endpoint?.counters ?? unrouted,
       leave,
+      countUnread,
     }
     if (app.isDraining || isLastRequest(request)) addField(exchange, 'Connection', 'close')
     // Every answer carries these headers, whatever becomes of the request.

@@ -160,6 +160,20 @@ describe('answers that are not read', () => {
   })
 })
 
+describe('two services in one process', () => {
+  it('cut no client for what those of the other do not read', async (t) => {
+    lowerLimit(t, 'unreadBytes', 30_000_000)
+    const services = [await startService(memory), await startService(memory)]
+    const unread = []
+    for (const service of services) {
+      await service.store.createPlant({ id: 1n, name: '\u0001'.repeat(1_000_000) })
+      unread.push(...(await holdAnswers(service, 4)))
+    }
+    const cut = await Promise.all(unread.map(isCut))
+    assert.deepEqual(cut, Array(8).fill(false))
+  })
+})
+
 describe('answers that were read', () => {
   it('take no room any more: a client gets as many as it reads', async (t) => {
     lowerLimit(t, 'unreadBytes', 16_000_000)
