@@ -50,8 +50,9 @@ export function openRequestLog(logger: Logger, trustedProxies: number) {
     /** Logs a failure of the service, the store or the issuer. */
     fail({ id, request }: Exchange, failure: Failure): void {
       const { number } = failure
-      // Refusals under overload are expected, and come in great numbers.
-      if (number < 50000 || number === 50300) return
+      // Refusals under overload are expected, and come in great numbers; an unknown version of
+      // HTTP is the fault of the client.
+      if (number < 50000 || number === 50300 || number === 50500) return
       const ids = { requestId: id, ...toTrace(request) }
       if (lastingFaults.includes(number)) faults.note(ids, failure)
       else logger.error({ ...ids, error: number, err: failure.cause }, failure.message)
