@@ -3,6 +3,7 @@ import type { Order } from '../contract/parameters.ts'
 import { int64Bounds } from '../contract/schema.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
 import type { ListQuery, Store } from './store.ts'
+import { buildLine } from './turns.ts'
 
 const { minimum, maximum } = int64Bounds
 
@@ -25,24 +26,37 @@ export interface Findings {
   readonly next: bigint | undefined
 }
 
+/** A search reads and examines this many plants at a time. */
+const plantsInPiece = 256
+const takeTurn = buildLine()
+
 /**
  * Searches by name without an index: examines a bounded number of plants, until `limit` of them
  * match.
  */
 export async function searchPlants(store: Store, query: SearchQuery): Promise<Findings> {
   const { name, limit, ...rest } = query
-  // One extra plant shows whether more follow.
-  const page = await store.listPlants({ ...rest, limit: limits.examinedPlants + 1 })
   const matches = buildMatcher(name)
   const plants: StoredPlant[] = []
+  let { after } = query
   let examined = 0
-  for (const plant of page.plants.slice(0, limits.examinedPlants)) {
-    if (plants.length === limit) break
-    if (matches(plant.name)) plants.push(plant)
-    examined++
+  let bytes = 0
+  for (;;) {
+    // One extra plant shows whether more follow.
+    const wanted = Math.min(plantsInPiece, limits.examinedPlants + 1 - examined)
+    const piece = await store.listPlants({ ...rest, after, limit: wanted })
+    for (const plant of piece.plants) {
+      bytes += Buffer.byteLength(plant.name) + Buffer.byteLength(plant.tag ?? '')
+      const isFull = examined === limits.examinedPlants || plants.length === limit
+      if (isFull || (bytes > limits.pageBytes && examined > 0)) return { plants, next: after }
+      if (matches(plant.name)) plants.push(plant)
+      after = plant.id
+      examined++
+    }
+    if (!piece.isWhole) return { plants, next: after }
+    if (piece.plants.length < wanted) return { plants, next: undefined }
+    await takeTurn()
   }
-  const isLast = page.isWhole && examined === page.plants.length
-  return { plants, next: isLast ? undefined : page.plants[examined - 1]?.id }
 }
 
 /**

@@ -3,7 +3,10 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { limits } from '../../src/contract/limits.ts'
 import { buildMatcher, type Findings, searchPlants } from '../../src/store/lists.ts'
+import type { Store } from '../../src/store/store.ts'
 import { engines } from '../support/engines.ts'
+import { lowerLimit } from '../support/limits.ts'
+import { countTurns } from '../support/turns.ts'
 
 /** Few letters, so that texts nearly match; among them those whose case is unusual. */
 const letter = fc.constantFrom(...'aabbABΣσςİıiIßẞÉé木😀𐐀𐐨*?[]%_\\. ')
@@ -92,6 +95,29 @@ for (const engine of engines) {
         found.plants.map(({ id }) => id),
         [last.id],
       )
+    })
+
+    it('examines few plants in a turn without time, however many searches there are', async (t) => {
+      lowerLimit(t, 'turnMs', 0)
+      const store = await engine.open(await engine.newUrl())
+      const plants = Array.from({ length: 2_000 }, (_, id) => ({ id: BigInt(id), name: 'x' }))
+      await store.importPlants(plants, 'keep')
+      let pieces = 0
+      const counted: Store = {
+        ...store,
+        listPlants(query) {
+          assert.ok(query.limit <= 256, `${query.limit} plants in a piece`)
+          pieces++
+          return store.listPlants(query)
+        },
+      }
+      const turns = countTurns()
+      const search = { name: 'y', limit: 1, tag: undefined, after: undefined }
+      const count = 16
+      await Promise.all(Array.from({ length: count }, () => searchPlants(counted, search)))
+      assert.equal(pieces, count * Math.ceil(plants.length / 256))
+      // Each begins its first piece at once.
+      assert.ok(pieces - count <= turns(), `${pieces} pieces in ${turns()} turns`)
     })
 
     it('goes on after large plants, of which it examines only a few at a time', async () => {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { buildReader, readPlants } from '../../src/transfer/read.ts'
+import { lowerLimit } from '../support/limits.ts'
+import { countTurns } from '../support/turns.ts'
 
 /** One chunk, as a gzipped body or a large socket buffer would give it. */
 async function* inOneChunk(text: string): AsyncGenerator<Buffer> {
@@ -17,18 +19,26 @@ const hostile: [title: string, 'ndjson' | 'csv', text: string][] = [
 describe('reading a file of plants', () => {
   for (const [title, format, text] of hostile) {
     it(`gives others a turn between ${title}`, async () => {
-      let turns = 0
-      const count = () => {
-        turns++
-        turn = setImmediate(count)
-      }
-      let turn = setImmediate(count)
-      try {
-        for await (const _ of readPlants(inOneChunk(text), buildReader(format)));
-      } finally {
-        clearImmediate(turn)
-      }
-      assert.ok(turns > 3, `${turns} turns`)
+      const turns = countTurns()
+      for await (const _ of readPlants(inOneChunk(text), buildReader(format)));
+      assert.ok(turns() > 3, `${turns()} turns`)
+    })
+
+    it(`does one piece of one file in a turn without time, of ${title}`, async (t) => {
+      lowerLimit(t, 'turnMs', 0)
+      const turns = countTurns()
+      const beginning = text.slice(0, 20_000)
+      const files = [beginning, beginning].map(async (file) => {
+        let pieces = 0
+        for await (const entries of readPlants(inOneChunk(file), buildReader(format))) {
+          assert.ok(entries.length <= 64, `${entries.length} lines in a piece`)
+          pieces++
+        }
+        return pieces
+      })
+      const [first = 0, second = 0] = await Promise.all(files)
+      // Each begins its first piece at once.
+      assert.ok(first + second - 2 <= turns(), `${first + second} pieces in ${turns()} turns`)
     })
   }
 })
