@@ -36,6 +36,11 @@ export function fill(target: Element, ...children: readonly Child[]): void {
 /** A number as people read it. */
 export const format = new Intl.NumberFormat('en').format
 
+/** A number of things. */
+export function toCount(count: number, thing: 'line' | 'plant'): string {
+  return `${format(count)} ${thing}${count === 1 ? '' : 's'}`
+}
+
 const drawings = {
   edit: 'M4 20h4L19 9l-4-4L4 16v4Zm9-13 4 4',
   delete: 'M5 7h14M10 4h4M7 7l1 13h8l1-13M10 11v5m4-5v5',
@@ -55,16 +60,12 @@ export function icon(name: keyof typeof drawings): SVGElement {
 
 export type Dialog = ReturnType<typeof openDialog>
 
-let dialogs = 0
-
 /**
  * Opens a dialog over the page. The browser keeps the focus inside, closes it on Escape and gives
  * the focus back to where it was. `closed` resolves when it is closed, in whatever way.
  */
 export function openDialog(title: string, content: readonly Node[], focus?: HTMLElement) {
-  const id = `dialog-${++dialogs}`
-  const heading = element('h2', { id }, title)
-  const dialog = element('dialog', { 'aria-labelledby': id }, heading, ...content)
+  const dialog = element('dialog', { 'aria-label': title }, element('h2', title), ...content)
   const { promise: closed, resolve } = Promise.withResolvers<void>()
   dialog.addEventListener('close', () => {
     dialog.remove()
@@ -119,7 +120,7 @@ let fields = 0
 
 /**
  * Builds a field: a labelled control with a place for what is wrong with its value. The note
- * explains it, in small print.
+ * explains it, in small print. The browser does not complete or correct what is typed.
  */
 export function buildField<Control extends HTMLElement>(
   label: string,
@@ -128,6 +129,8 @@ export function buildField<Control extends HTMLElement>(
 ) {
   const id = `field-${++fields}`
   control.id = id
+  control.setAttribute('autocomplete', 'off')
+  control.spellcheck = false
   const name = element('label', { for: id }, label)
   const small = note && element('p', { class: 'note', id: `${id}-note` }, note)
   const alert = element('p', { class: 'refusal', id: `${id}-refusal`, role: 'alert' })
@@ -163,10 +166,9 @@ export function buildTextField(
   text: string,
   { list, note }: { list?: string; note?: string | undefined } = {},
 ) {
-  const common = { spellcheck: 'false', autocomplete: 'off', dir: 'auto' }
   const control = /[\r\n]/.test(text)
-    ? element('textarea', common)
-    : element('input', { ...common, list })
+    ? element('textarea', { dir: 'auto' })
+    : element('input', { dir: 'auto', list })
   control.value = text
   const given = control.value
   const read = () => (control.value === given ? text : control.value)

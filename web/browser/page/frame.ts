@@ -11,6 +11,7 @@ import {
   fill,
   format,
   icon,
+  toCount,
 } from '../dom.ts'
 import { type Change, type ListState, type PlantList, type Query, shorten } from './list.ts'
 import { findIdFault, tagsId } from './plant-dialogs.ts'
@@ -107,12 +108,11 @@ export function buildFrame(parts: FrameParts) {
       header,
       element('main', toolbar, tags.element, state, earlier, table, empty, end, notices),
     ],
-    allowWriting(mayWrite: boolean): void {
+    /** Shows the list, and what may be done with it. */
+    showList(mayWrite: boolean): void {
       table.toggleAttribute('data-read-only', !mayWrite)
       add.hidden = !mayWrite
       importing.hidden = !mayWrite
-    },
-    showList(mayWrite: boolean): void {
       const state = list.describe()
       const { query, rows, hasTop, hasEnd, isLoading } = state
       tags.note(rows)
@@ -191,7 +191,7 @@ function buildFilter(
   onValue: (text: string | undefined) => void,
   { list, note }: { list?: string; note?: string } = {},
 ): HTMLElement {
-  const input = element('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', list })
+  const input = element('input', { type: 'text', list })
   const field = buildField(label, input, note)
   let timer: ReturnType<typeof setTimeout> | undefined
   let applied = ''
@@ -211,7 +211,7 @@ function buildFilter(
 }
 
 function buildGoTo(onGoTo: (id: bigint) => void): HTMLElement {
-  const input = element('input', { autocomplete: 'off', spellcheck: 'false', enterkeyhint: 'go' })
+  const input = element('input', { enterkeyhint: 'go' })
   const field = buildField('Go to id', input)
   input.addEventListener('input', () => field.refuse(undefined))
   const go = () => {
@@ -250,7 +250,7 @@ function describeCount({ query, rows, hasTop, hasEnd, isLoading, searched }: Lis
 function describeRows({ rows, hasEnd, isLoading }: ListState): string {
   const [first] = rows
   if (first === undefined) return ''
-  const range = `Showing ${toPlants(rows.length)}, from id ${first.id} to ${rows.at(-1)?.id}.`
+  const range = `Showing ${toCount(rows.length, 'plant')}, from id ${first.id} to ${rows.at(-1)?.id}.`
   if (isLoading) return range
   return `${range} ${hasEnd ? 'No more' : 'More'} follow.`
 }
@@ -277,10 +277,6 @@ function describeExport({ name, tag }: Query): Child[] {
   return name === undefined ? which : [...which, ', not only those found']
 }
 
-function toPlants(count: number): string {
-  return count === 1 ? '1 plant' : `${format(count)} plants`
-}
-
 const verbs = {
   'plant.created': 'added',
   'plant.replaced': 'changed',
@@ -294,6 +290,6 @@ export function describeChanges(changes: readonly Change[]): string {
     return `Somebody has ${verbs[first.type]} plant ${first.plant.id}.`
   }
   const kinds = Map.groupBy(changes, ({ type }) => verbs[type])
-  const parts = [...kinds].map(([verb, { length }]) => `${verb} ${toPlants(length)}`)
+  const parts = [...kinds].map(([verb, { length }]) => `${verb} ${toCount(length, 'plant')}`)
   return `Others have ${parts.join(', ')}.`
 }

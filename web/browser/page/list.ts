@@ -14,9 +14,8 @@ export interface Query {
   readonly order: 'asc' | 'desc'
 }
 
-export interface PlantListParts {
+export interface PlantListParts extends RowActions {
   client(): PlantStore
-  readonly actions: RowActions
   /** Called after each change of what is loaded. */
   onChange(): void
 }
@@ -33,7 +32,7 @@ export type ListState = ReturnType<PlantList['describe']>
 
 /** Builds the list of plants: its table, and what is loaded of it, without a gap between rows. */
 export function buildPlantList(parts: PlantListParts) {
-  const table = buildTable(parts.actions)
+  const table = buildTable(parts)
   let query: Query = { tag: undefined, name: undefined, order: 'asc' }
   let rows: StoredPlant[] = []
   /** Whether the first row is the first of all, and the last row the last of all. */
@@ -253,8 +252,6 @@ interface RowActions {
   onDelete(id: bigint): void
 }
 
-type Shown = ReadonlyMap<bigint, { readonly plant: StoredPlant; readonly row: HTMLTableRowElement }>
-
 /** Builds the table. */
 function buildTable(actions: RowActions) {
   const body = element('tbody', {
@@ -266,7 +263,7 @@ function buildTable(actions: RowActions) {
   const corner = element('td', { class: 'actions' })
   const head = element('thead', element('tr', idHead, nameHead, tagHead, corner))
   const table = element('table', { class: 'rows', 'aria-label': 'Plants' }, head, body)
-  let shown: Shown = new Map()
+  let shown: ReadonlyMap<bigint, { plant: StoredPlant; row: HTMLTableRowElement }> = new Map()
 
   function update(plants: readonly StoredPlant[], order: 'asc' | 'desc'): void {
     idHead.ariaSort = order === 'asc' ? 'ascending' : 'descending'

@@ -92,10 +92,8 @@ async function openStoreView(token: string, signal: AbortSignal): Promise<void> 
   let session = open(token)
   const list = buildPlantList({
     client: () => session.client,
-    actions: {
-      onEdit: (id) => void change(() => askFor(id, editPlant)),
-      onDelete: (id) => void change(() => askFor(id, deletePlant)),
-    },
+    onEdit: (id) => void change(() => askFor(id, editPlant)),
+    onDelete: (id) => void change(() => askFor(id, deletePlant)),
     onChange: () => frame.showList(session.mayWrite()),
   })
   const frame = buildFrame({
@@ -123,7 +121,6 @@ async function openStoreView(token: string, signal: AbortSignal): Promise<void> 
   signal.addEventListener('abort', list.close)
   await list.open(list.describe().query)
   signal.throwIfAborted()
-  frame.allowWriting(session.mayWrite())
   fill(document.body, ...frame.elements)
   follow()
   const importDropped = (file?: File) => {
@@ -204,7 +201,6 @@ async function openStoreView(token: string, signal: AbortSignal): Promise<void> 
       }
       session = next
       keepToken(entered)
-      frame.allowWriting(session.mayWrite())
       dialog.close()
       clearFailures('token')
       follow()

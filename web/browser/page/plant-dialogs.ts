@@ -20,8 +20,6 @@ import { isNumber, isTokenRefused, type Session, showFailure, toSentence } from 
 /** The id of the list of tags that are offered. */
 export const tagsId = 'tags'
 
-const maxKiB = limits.bodyBytes / 1024
-
 export interface DialogParts {
   session(): Session
   /** The token was refused: asks for another one over the dialog, which stays as it is. */
@@ -252,8 +250,6 @@ function buildVersion(title: string, plant: StoredPlant | undefined, button: HTM
  */
 function buildPlantFields(plant: StoredPlant | undefined) {
   const input = element('input', {
-    autocomplete: 'off',
-    spellcheck: 'false',
     value: plant === undefined ? '' : String(plant.id),
     readonly: plant !== undefined,
     input: () => {
@@ -289,6 +285,7 @@ function buildPlantFields(plant: StoredPlant | undefined) {
       const isTagged = tag.read() !== '' || plant?.tag === ''
       const read = { id: value, name: name.read(), ...(isTagged && { tag: tag.read() }) }
       if (!isTooLarge(read)) return read
+      const maxKiB = limits.bodyBytes / 1024
       name.refuse(`This is too long: a plant may have at most ${maxKiB} KiB of text.`)
       name.control.focus()
       return undefined

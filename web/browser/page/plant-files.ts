@@ -12,6 +12,7 @@ import {
   fill,
   format,
   openDialog,
+  toCount,
 } from '../dom.ts'
 import type { DialogParts } from './plant-dialogs.ts'
 import { isTokenRefused, isUnanswered, type Session, showFailure } from './token-session.ts'
@@ -278,16 +279,12 @@ function describeRefused(report: ImportReport, others: number): HTMLElement[] {
     const name = header === undefined ? 'refused-lines.ndjson' : 'refused-lines.csv'
     saveFile(name, new Blob([toFile(whole, header)]))
   })
-  const absent = missing > 0 ? `Without ${toLines(missing)}: too long, or too many.` : ''
+  const absent = missing > 0 ? `Without ${toCount(missing, 'line')}: too long, or too many.` : ''
   return [
     element('ul', { class: 'refused', tabindex: 0 }, ...lines),
-    element('p', others > 0 ? `And ${toLines(others)} more.` : ''),
+    element('p', others > 0 ? `And ${toCount(others, 'line')} more.` : ''),
     element('p', download, ' ', absent),
   ]
-}
-
-function toLines(count: number): string {
-  return count === 1 ? '1 line' : `${format(count)} lines`
 }
 
 /** Longer texts of refused lines may have been cut. */

@@ -78,7 +78,7 @@ export function clearFailures(cause: Cause): void {
 
 /** Builds the form that asks for a token. `onToken` tries one and says what is wrong with it. */
 export function buildSignIn(onToken: (token: string) => Promise<string | undefined>) {
-  const input = element('input', { type: 'password', autocomplete: 'off', spellcheck: 'false' })
+  const input = element('input', { type: 'password' })
   const field = buildField('Token', input)
   const button = element('button', { type: 'submit', class: 'primary' }, 'Sign in')
 

@@ -30,8 +30,6 @@ function show(api: ApiDocument): void {
   const { version, description } = api.info
   const input = element('input', {
     type: 'password',
-    autocomplete: 'off',
-    spellcheck: 'false',
     value: recallToken() ?? '',
     input: () => keepToken(input.value),
   })

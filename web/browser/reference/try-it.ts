@@ -28,7 +28,7 @@ function buildInputs(
   const types = [...bodies.keys()]
   const accept = answers.length > 1 ? buildField('Accept', buildChoice(...answers)) : undefined
   const type = types.length > 1 ? buildField('Content-Type', buildChoice(...types)) : undefined
-  const area = { class: 'code', rows: 2, spellcheck: 'false' }
+  const area = { class: 'code', rows: 2 }
   const [text] = bodies.values()
   const body = text === undefined ? undefined : buildField('Body', element('textarea', area, text))
   type?.control.addEventListener('change', () => {
@@ -43,7 +43,7 @@ function buildInputs(
         ? []
         : [element('details', element('summary', 'Optional parameters'), ...folded)]),
     ],
-    read(): TypedRequest {
+    read() {
       const sent = parameters.filter((parameter) => parameter.isSent())
       const of = (place: ApiParameter['in']) =>
         sent
@@ -61,12 +61,14 @@ function buildInputs(
         method: operation.method,
         url: new URL(`.${target}`, location.href).href,
         needsToken: operation.security?.length !== 0,
+        /** The header fields without the token. */
         headers: [
           ...(accept === undefined ? [] : [['Accept', accept.control.value] as const]),
           ...(contentType === undefined ? [] : [['Content-Type', contentType] as const]),
           ...of('header'),
         ],
         body: body?.control.value,
+        /** The values of the parameters that are sent, by name. */
         values: Object.fromEntries(sent.map(({ name, value }) => [name, value()])),
       }
     },
@@ -88,11 +90,7 @@ function encode(text: string): string {
 }
 
 function buildInput({ name, in: place, required = false, example }: ApiParameter) {
-  const input = element('input', {
-    autocomplete: 'off',
-    spellcheck: 'false',
-    value: required ? String(example ?? '') : '',
-  })
+  const input = element('input', { value: required ? String(example ?? '') : '' })
   return {
     name,
     in: place,
@@ -216,17 +214,7 @@ async function showAnswer(
 }
 
 /** A request as somebody typed it. */
-interface TypedRequest {
-  readonly operationId: string
-  readonly method: string
-  readonly url: string
-  readonly needsToken: boolean
-  /** The header fields without the token. */
-  readonly headers: readonly (readonly [name: string, value: string])[]
-  readonly body: string | undefined
-  /** The values of the parameters that are sent, by name. */
-  readonly values: Readonly<Record<string, string>>
-}
+type TypedRequest = ReturnType<ReturnType<typeof buildInputs>['read']>
 
 /** How to send a request from a shell or a program. The token is in the variable TOKEN. */
 export const examples: Readonly<Record<string, (request: TypedRequest) => string>> = {
