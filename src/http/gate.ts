@@ -92,8 +92,7 @@ export function buildGate(tokens: Pick<TokenVerifier, 'findId'>, begin: Begin): 
   }
 
   /** Whether this turn has time left, which begins with the first request. */
-  function hasTime(): boolean {
-    const now = performance.now()
+  function hasTime(now: number): boolean {
     if (turnEndsAt === 0) turnEndsAt = now + limits.turnMs
     return now < turnEndsAt
   }
@@ -101,9 +100,11 @@ export function buildGate(tokens: Pick<TokenVerifier, 'findId'>, begin: Begin): 
   /** Begins requests that have waited: one at least, so that each turn makes progress. */
   function continueTurn(): void {
     let unfinished = 0
+    let now = performance.now()
     while (ready.size > 0) {
-      const response = beginNext()
-      if (!hasTime()) break
+      const response = beginNext(now)
+      now = performance.now()
+      if (!hasTime(now)) break
       // They have left work to promises. A tick that a microtask schedules comes after all of it.
       if (!response.writableEnded && ++unfinished === unfinishedInARow) {
         queueMicrotask(() => nextTick(continueTurn))
@@ -115,12 +116,14 @@ export function buildGate(tokens: Pick<TokenVerifier, 'findId'>, begin: Begin): 
   }
 
   /** Begins the first request of the first caller, and moves that caller to the end. */
-  function beginNext(): ServerResponse {
+  function beginNext(now: number): ServerResponse {
     const [caller] = ready as unknown as [Caller]
     const { response, since } = caller.waiting.shift() as Waiting
-    ready.delete(caller)
-    enter(caller, response, performance.now() - since > limits.gateWaitMs)
+    // One that is alone is at the end already, and keeps its place.
+    if (ready.size > 1) ready.delete(caller)
+    enter(caller, response, now - since > limits.gateWaitMs)
     if (mayBegin(caller)) ready.add(caller)
+    else ready.delete(caller)
     return response
   }
 
@@ -160,18 +163,19 @@ export function buildGate(tokens: Pick<TokenVerifier, 'findId'>, begin: Begin): 
     if (id === undefined) health.push(response)
     else {
       const caller = findCaller(id)
+      const now = performance.now()
       const { method } = response.req
       // A write is cheap to begin, and expensive to hold back: its body follows at once. Reads are
       // cheaper together.
       const isWrite = method !== 'GET' && method !== 'HEAD'
       const isFirst = ready.size === 0 && accepted === 0 && caller.underWay < limits.underWay
-      if (isWrite && isFirst && id !== '' && hasTime()) {
+      if (isWrite && isFirst && id !== '' && hasTime(now)) {
         enter(caller, response, false)
         // The turn ends when the event loop has come around.
         if (!isScheduled) schedule()
         return
       }
-      caller.waiting.push({ response, since: performance.now() })
+      caller.waiting.push({ response, since: now })
       if (mayBegin(caller)) ready.add(caller)
     }
     schedule()
