@@ -26,8 +26,10 @@ describe('reading a file of plants', () => {
 
     it(`does one piece of one file in a turn without time, of ${title}`, async (t) => {
       lowerLimit(t, 'turnMs', 0)
-      const turns = countTurns()
       const beginning = text.slice(0, 20_000)
+      // Uses up what an earlier test has left of its turn.
+      for await (const _ of readPlants(inOneChunk(beginning), buildReader(format)));
+      const turns = countTurns()
       const files = [beginning, beginning].map(async (file) => {
         let pieces = 0
         for await (const entries of readPlants(inOneChunk(file), buildReader(format))) {
