@@ -67,10 +67,11 @@ for (const source of engines) {
         const exported = await run(['export', '--quiet'], { folder: newFolder(), env })
         const checksum = createHash('sha256').update(exported.stdout).digest('hex')
         const summary = `Copied: 2,500 plants and the tokens; both stores have the checksum ${checksum}.\n`
-        assert.equal(first.stderr, summary)
+        // A slow machine shows progress before it.
+        assert.ok(first.stderr.endsWith(summary), first.stderr)
         await store.revokeToken(gone.record.id, Date.now())
         await store.close()
-        assert.equal((await copy(url, to)).stderr, summary)
+        assert.ok((await copy(url, to)).stderr.endsWith(summary))
 
         const service = await startService(to)
         const ask = (secret: string) =>

@@ -130,7 +130,7 @@ describe('the report of an import that ends early', () => {
     const half = zipped.subarray(0, zipped.length * 0.7)
     const { exitCode, stderr, stored } = await importFile('p.ndjson', half)
     const [, count = '', last = ''] =
-      /^Imported so far into \S+: ([\d,]+) stored .*\nline \d+: The gzip data .* Lines after (\d+) were/.exec(
+      /^Imported so far into \S+: ([\d,]+) stored .*\nline \d+: The gzip data .* Lines after (\d+) were/m.exec(
         stderr,
       ) ?? []
     assert.equal(exitCode, 65)
