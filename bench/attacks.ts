@@ -25,7 +25,7 @@ import { toTable } from './section.ts'
 import { servePlantStore } from './serve.ts'
 
 const counts = [500, 1_500, 5_000]
-/** Wanted of each median: this multiple of the control, or this time; and of the memory. */
+/** The bounds on each median, a multiple of the control or a time, and on the memory. */
 const maxRatio = 3
 const enoughMs = 20
 const maxMb = 400

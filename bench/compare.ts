@@ -23,7 +23,7 @@ const sides = ['before', 'after'] as const
 const workloads = ['create', 'large', 'get', 'list'] as const
 const usualLoads = ['64', '1000', '64x4']
 const loadPattern = /^(\d+)(?:x(\d+))?$/
-/** V8 compiles the code that all workloads share for 20,000 requests and more, however slow. */
+/** V8 keeps recompiling the code that all workloads share for 20,000 requests and more. */
 const warmUps = { create: { requests: 30_000 }, other: { forMs: 300 } }
 /** Two processes of one program differ by some per cent, so each is started this often. */
 const starts = 6

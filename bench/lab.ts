@@ -20,7 +20,10 @@ export interface Lab {
   readonly pocketbase: string | undefined
   /** Shows the current step in one line, which the next step replaces. */
   progress(text: string): void
-  /** Starts a program, with Node.js unless it names another, and waits until it listens. It ends with the benchmark. */
+  /**
+   * Starts a program, with Node.js unless it names another, and waits until it listens. It ends with
+   * the benchmark.
+   */
   serve(program: Program): Promise<Server>
   /** The PostgreSQL server of the benchmark, started on first use. */
   findPostgres(): Promise<PostgresServer>

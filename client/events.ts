@@ -1,6 +1,4 @@
-import { notOurs, pickPlant, readAs } from './answers.ts'
-import { parse } from './json.ts'
-import type { Link } from './options.ts'
+import { notOurs, parse, pickPlant, readAs } from './json.ts'
 import { listPlants } from './plant-calls.ts'
 import { PlantStoreError, PositionGoneError } from './plant-store-error.ts'
 import {
@@ -8,10 +6,11 @@ import {
   abortAfter,
   addChunk,
   joinSignals,
-  open,
+  type Link,
   readAnswer,
   run,
   toFailure,
+  toFetched,
   toLost,
   toRetried,
   waitToRetry,
@@ -29,7 +28,7 @@ export function readPosition(link: Link, signal: AbortSignal | undefined): Promi
   return readNext(link, 'latest', signal)
 }
 
-/** Where to go on after a position. Throws a `PositionGoneError` if the service has it no more. */
+/** The position in the `Link` of a page. Throws a `PositionGoneError` if `after` is not kept. */
 function readNext(link: Link, after: string, signal: AbortSignal | undefined): Promise<string> {
   return run(link, {
     request: { method: 'GET', path: '/events', query: { after, limit: 1 } },
@@ -44,9 +43,9 @@ function readNext(link: Link, after: string, signal: AbortSignal | undefined): P
 }
 
 /**
- * All plants, then every change. The list is not one moment: it takes time, and plants change
- * meanwhile. But all that it shows happened before a position that is read after it. So a copy is
- * true there once the changes from before the list up to that position have been applied to it.
+ * All plants, then every change. A list takes time and plants change meanwhile, so it mixes several
+ * moments, all of them before a position that is read afterwards. Once the changes from before the
+ * list up to that position are applied to it, the copy is what the store was at that position.
  */
 export async function* mirrorPlants(
   link: Link,
@@ -76,8 +75,8 @@ export async function* mirrorPlants(
           yield event
           position = event.position
         } else if (end !== undefined) {
-          // It may never come: an older release may have told a position before the first one, and
-          // a failover may have undone it. Then the list shows what was undone, too.
+          // The stream may never reach this position: an older release may have named one before
+          // the first change, or a failover may have undone it, and with it what the list shows.
           await readNext(patient, end, signal)
           ends.push(await readPosition(patient, signal))
         }
@@ -87,8 +86,8 @@ export async function* mirrorPlants(
       }
     } catch (error) {
       if (start === undefined) {
-        // Without a position, it would be the same the next time, unless the service is there and
-        // waits for its store.
+        // Reading the position or the list has failed after all retries, and would fail again,
+        // unless the service is up and only waits for its store.
         if (!(error instanceof PlantStoreError) || error.error !== 50301) throw error
         patient = toPatient(link)
       } else if (!(error instanceof PositionGoneError)) throw error
@@ -98,7 +97,7 @@ export async function* mirrorPlants(
   }
 }
 
-/** What has reached the service once waits for it, however long that takes. */
+/** Retries without end. For work that has reached the service once: it will come back. */
 function toPatient(link: Link): Link {
   return { ...link, retries: Number.POSITIVE_INFINITY }
 }
@@ -120,10 +119,13 @@ async function* followStream(
   let patient = link
   for (let retry = 0; ; retry++) {
     caller?.throwIfAborted()
+    const headers = { Accept: 'text/event-stream' }
+    const query = { after: position }
+    const request = toFetched(link, { method: 'GET', path: '/events', query, headers })
     const connection = new AbortController()
     let failure: Answer | PlantStoreError = toLost(link, undefined, 'the stream ended')
     try {
-      const opened = await openStream(link, position, caller, connection)
+      const opened = await openStream(link, request, caller, connection)
       if ('status' in opened) failure = opened
       else {
         patient = toPatient(link)
@@ -164,19 +166,17 @@ function toEvent(data: string): PlantEvent {
   throw new PlantStoreError('The event stream is not that of a Plant Store: check the url.')
 }
 
-/** Opens a stream after a position, or returns the answer of a service that did not. */
+/** Opens a stream, or returns the answer of a service that did not. */
 async function openStream(
   link: Link,
-  after: string | undefined,
+  request: ReturnType<typeof toFetched>,
   caller: AbortSignal | undefined,
   connection: AbortController,
 ): Promise<AsyncGenerator<Block[]> | Answer> {
   const signal = joinSignals(caller, connection.signal)
   const timer = abortAfter(link.timeoutMs, connection)
-  const headers = { Accept: 'text/event-stream' }
-  const request = { method: 'GET', path: '/events', query: { after }, headers }
   try {
-    const response = await open(link, request, signal)
+    const response = await link.fetch(request.url, { ...request.init, signal })
     const isStream = /^text\/event-stream\b/.test(response.headers.get('Content-Type') ?? '')
     if (response.status !== 200 || !isStream || response.body === null) {
       return await readAnswer(response)
@@ -187,46 +187,28 @@ async function openStream(
   }
 }
 
-/** The blocks of a stream, as many at a time as arrive together. */
-async function* readBlocks(
+/** The blocks of a stream, as many at a time as arrive together. It may end inside a block. */
+export async function* readBlocks(
   { silenceMs }: Link,
   body: ReadableStream<Uint8Array>,
   connection: AbortController,
 ): AsyncGenerator<Block[]> {
   const reader = body.getReader()
-  const toBlocks = buildStreamReader()
+  const decoder = new TextDecoder()
+  let rest = ''
+  let size = 0
   for (;;) {
     // A caller that takes its time between events is not silence.
     const timer = abortAfter(silenceMs, connection)
     const { done, value } = await reader.read().finally(() => clearTimeout(timer))
     if (done) return
-    yield toBlocks(value)
-  }
-}
-
-/**
- * Builds a reader, which takes the bytes of an event stream as they arrive and returns the blocks
- * that are complete. The rest of a stream that ends inside a block is never used.
- */
-export function buildStreamReader(): (bytes: Uint8Array) => Block[] {
-  const decoder = new TextDecoder()
-  let rest = ''
-  let lastCharacter = ''
-  let size = 0
-
-  return (bytes) => {
-    const added = decoder.decode(bytes, { stream: true })
-    // A search in all of it would copy a long block again with each of its pieces.
-    const hasEnd = (lastCharacter + added).includes('\n\n')
-    lastCharacter = added.at(-1) ?? lastCharacter
-    rest += added
-    const blocks: Block[] = []
-    for (let end = hasEnd ? rest.indexOf('\n\n') : -1; end >= 0; end = rest.indexOf('\n\n')) {
-      blocks.push(toBlock(rest.slice(0, end)))
-      rest = rest.slice(end + 2)
-    }
-    size = addChunk(blocks.length > 0 ? 0 : size, bytes)
-    return blocks
+    const text = decoder.decode(value, { stream: true })
+    rest += text
+    // A large event is not searched again with each of its chunks.
+    const blocks = text.includes('\n') ? rest.split('\n\n') : [rest]
+    rest = blocks.pop() ?? ''
+    size = addChunk(blocks.length > 0 ? 0 : size, value)
+    yield blocks.map(toBlock)
   }
 }
 

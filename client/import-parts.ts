@@ -1,7 +1,5 @@
-import { notOurs, readAs } from './answers.ts'
-import { parse, toNewPlantJson } from './json.ts'
-import type { Link } from './options.ts'
-import { run, untilAborted } from './request.ts'
+import { notOurs, parse, readAs, toNewPlantJson } from './json.ts'
+import { type Link, run, untilAborted } from './request.ts'
 import type { ImportOptions, ImportReport, NewPlant, Refusal } from './types.ts'
 
 /** A part is small enough to be kept for a retry, and large enough to share its transactions. */
@@ -130,18 +128,10 @@ function readReport(text: string): ImportReport {
   const report = parse(text, ({ refused }: ImportReport) => refused)
   const { refused } = report
   if (!Array.isArray(refused) || refused.length > maxRefused) throw notOurs()
-  return { ...toCounts((name) => requireCount(report[name])), refused: refused.map(pickRefusal) }
+  if (!countNames.every((name) => Number.isInteger(report[name]))) throw notOurs()
+  return { ...toCounts((name) => report[name]), refused: refused.map(pickRefusal) }
 }
 
 function pickRefusal({ line, id, error, message }: Refusal): Refusal {
-  if (typeof message !== 'string') throw notOurs()
-  if (id !== undefined && typeof id !== 'bigint') throw notOurs()
-  const known = { line: requireCount(line), error: requireCount(error), message }
-  return id === undefined ? known : { ...known, id }
-}
-
-/** A number of the contract, all of which are int32. */
-function requireCount(value: number): number {
-  if (Number.isInteger(value) && value >= 0 && value < 2 ** 31) return value
-  throw notOurs()
+  return { line, ...(id !== undefined && { id }), error, message }
 }

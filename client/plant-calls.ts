@@ -1,8 +1,6 @@
-import { readPlant, readPlants } from './answers.ts'
-import { requireId, toPlantJson } from './json.ts'
-import type { Link } from './options.ts'
+import { readPlant, readPlants, requireId, toPlantJson } from './json.ts'
 import { PlantStoreError } from './plant-store-error.ts'
-import { type Answer, run, toFailure, toUnknown } from './request.ts'
+import { type Answer, type Link, run, toFailure, toUnknown } from './request.ts'
 import type {
   DeleteOptions,
   ListOptions,
@@ -70,9 +68,7 @@ export function replacePlant(
     },
     signal,
     look,
-    async read(answer, lost) {
-      const found = answer.status === 412 && lost ? await look(lost) : undefined
-      if (found !== undefined) return found
+    read(answer) {
       const replaced = readPlant(answer, [200, 201])
       return { ...replaced, created: answer.status === 201 }
     },
@@ -94,9 +90,8 @@ export function deletePlant(link: Link, id: bigint, options: DeleteOptions): Pro
     request: { method: 'DELETE', path: `/plants/${requireId(id)}`, headers: toHeaders(options) },
     signal,
     look,
-    async read(answer, lost) {
-      if (isAbsent(answer)) return lost !== undefined
-      if (answer.status === 412 && lost && (await look(lost))) return true
+    read(answer, wasLost) {
+      if (isAbsent(answer)) return wasLost
       if (answer.status !== 204) throw toFailure(answer)
       return true
     },
@@ -134,37 +129,18 @@ function isNamed(plant: PlantState | undefined, entityTags: string | undefined):
 }
 
 function toHeaders({ ifMatch, ifNoneMatch }: ReplaceOptions) {
-  return {
-    'If-Match': requireField('ifMatch', ifMatch),
-    'If-None-Match': requireField('ifNoneMatch', ifNoneMatch),
-  }
-}
-
-/** Refuses text that no header can hold, which `fetch` would report like a lost connection. */
-export function requireField<Value extends string | undefined>(name: string, value: Value): Value {
-  if (value === undefined || (typeof value === 'string' && /^[ -~]+$/.test(value))) return value
-  throw new TypeError(`${name} must be a string of visible ASCII characters.`)
-}
-
-/** Lists plants, page by page as the caller takes them. */
-export function listPlants(
-  link: Link,
-  options: ListOptions,
-): AsyncIterableIterator<StoredPlant, undefined> {
-  if (options.after !== undefined) requireId(options.after)
-  requireWellFormed('tag', options.tag)
-  requireWellFormed('name', options.name)
-  return readPages(link, options)
+  return { 'If-Match': ifMatch, 'If-None-Match': ifNoneMatch }
 }
 
 /**
- * Walks over all pages. The next one starts after an id, so a page can be read again. A page of a
- * search can be empty although others follow.
+ * Lists plants, page by page as the caller takes them. The next page starts after an id, so a page
+ * can be read again. A page of a search can be empty although others follow.
  */
-async function* readPages(
+export async function* listPlants(
   link: Link,
   { tag, name, order, after, pageSize: limit = 1_000, signal }: ListOptions,
 ): AsyncGenerator<StoredPlant, undefined> {
+  if (after !== undefined) requireId(after)
   for (;;) {
     const query = { limit, after, tag, name, order }
     const { plants, next } = await run(link, {
@@ -185,10 +161,4 @@ async function* readPages(
 function toNext(link: string): bigint | undefined {
   const [, after] = /[?&]after=(-?\d{1,19})\b/.exec(link) ?? []
   return after === undefined ? undefined : BigInt(after)
-}
-
-/** Refuses text that no URL can hold. No plant has such text. */
-function requireWellFormed(option: string, text: string | undefined): void {
-  if (text === undefined || (typeof text === 'string' && text.isWellFormed())) return
-  throw new TypeError(`${option} must be a string without lone surrogates.`)
 }

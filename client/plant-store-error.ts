@@ -32,8 +32,5 @@ export class PlantStoreError extends Error {
  * (41000). Call `position`, list all plants, then follow from that position.
  */
 export class PositionGoneError extends PlantStoreError {
-  constructor(message: string, known: Known = {}) {
-    super(message, known)
-    this.name = 'PositionGoneError'
-  }
+  override name = 'PositionGoneError'
 }

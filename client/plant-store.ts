@@ -1,11 +1,17 @@
-import { readPlant } from './answers.ts'
 import { followEvents, mirrorPlants, readPosition } from './events.ts'
 import { importPlants } from './import-parts.ts'
-import { toNewPlantJson } from './json.ts'
-import { type Link, type PlantStoreOptions, toLink } from './options.ts'
-import { deletePlant, getPlant, listPlants, replacePlant, requireField } from './plant-calls.ts'
+import { readPlant, toNewPlantJson } from './json.ts'
+import { deletePlant, getPlant, listPlants, replacePlant } from './plant-calls.ts'
 import { PlantStoreError } from './plant-store-error.ts'
-import { pause, run, toJitterMs, untilAborted } from './request.ts'
+import {
+  type Link,
+  type PlantStoreOptions,
+  pause,
+  run,
+  toJitterMs,
+  toLink,
+  untilAborted,
+} from './request.ts'
 import type {
   CallOptions,
   CreateOptions,
@@ -35,7 +41,6 @@ const maxConflicts = 1_000
  */
 export class PlantStore {
   readonly #link: Link
-  readonly #newKey: () => string
 
   /**
    * Checks the options and sends nothing.
@@ -43,7 +48,6 @@ export class PlantStore {
    */
   constructor(options: PlantStoreOptions) {
     this.#link = toLink(options)
-    this.#newKey = buildKeys()
   }
 
   /**
@@ -52,9 +56,8 @@ export class PlantStore {
    * @throws PlantStoreError 40900 if a plant has this id, 40003 if the service refuses the plant.
    */
   async create(plant: NewPlant, options: CreateOptions = {}): Promise<PlantState> {
-    const { idempotencyKey, signal } = options
-    const key = requireField('idempotencyKey', idempotencyKey) ?? this.#newKey()
-    const headers = { 'Idempotency-Key': key }
+    const { idempotencyKey = newKey(), signal } = options
+    const headers = { 'Idempotency-Key': idempotencyKey }
     return run<PlantState>(this.#link, {
       request: { method: 'POST', path: '/plants', headers, body: toNewPlantJson(plant) },
       signal,
@@ -154,15 +157,7 @@ export class PlantStore {
   }
 }
 
-/**
- * Builds the source of idempotency keys: 128 random bits for each client, and a count. `randomUUID`
- * is missing on pages that came over plain HTTP.
- */
-function buildKeys(): () => string {
-  let prefix: string | undefined
-  let count = 0
-  return () => {
-    prefix ??= Array.from(crypto.getRandomValues(new Uint32Array(4))).join('-')
-    return `${prefix}-${++count}`
-  }
+/** An idempotency key of 128 random bits. `randomUUID` is missing on pages over plain HTTP. */
+function newKey(): string {
+  return crypto.getRandomValues(new Uint32Array(4)).join('-')
 }

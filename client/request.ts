@@ -1,5 +1,86 @@
-import type { Link } from './options.ts'
 import { PlantStoreError, PositionGoneError } from './plant-store-error.ts'
+
+/** How to reach a service. */
+export interface PlantStoreOptions {
+  /** The address of the service, such as `http://127.0.0.1:3000`. It may have a path. */
+  readonly url: string | URL
+  /** A token of the service. */
+  readonly token: string
+  /** Sends the requests, instead of the `fetch` of the runtime. */
+  readonly fetch?: typeof fetch | undefined
+  /** How long one attempt may take, in milliseconds: 30,000 unless given. */
+  readonly timeoutMs?: number | undefined
+  /** How often a call is tried again: 5 times unless given, and 0 for never. */
+  readonly retries?: number | undefined
+  /** Called for each failed attempt that is repeated after a pause. */
+  readonly onRetry?: ((failure: PlantStoreError, pauseMs: number) => void) | undefined
+}
+
+/** The checked options. */
+export interface Link {
+  readonly url: string
+  readonly authorization: string
+  readonly fetch: (url: string, init: RequestInit) => Promise<Response>
+  readonly retries: number
+  readonly onRetry: (failure: PlantStoreError, pauseMs: number) => void
+  readonly timeoutMs: number
+  readonly silenceMs: number
+}
+
+/** How long a stream of events may be silent. The service sends something at least every 15 s. */
+const silenceMs = 40_000
+const maxTimeoutMs = 2 ** 31 - 1
+const maxRetries = 100
+
+/** Checks the options. Throws a TypeError that names the wrong one, and never shows the token. */
+export function toLink(options: PlantStoreOptions): Link {
+  const { url, token, fetch: send, timeoutMs = 30_000, retries = 5, onRetry = () => {} } = options
+  check(
+    typeof token === 'string' && /^[!-~]+$/.test(token),
+    'token must be a string of visible ASCII characters.',
+  )
+  check(
+    send === undefined || typeof send === 'function',
+    'fetch must be a function like the `fetch` of the runtime.',
+  )
+  check(typeof onRetry === 'function', 'onRetry must be a function.')
+  requireWithin('timeoutMs', timeoutMs, 1, maxTimeoutMs)
+  requireWithin('retries', retries, 0, maxRetries)
+  return {
+    url: toBaseUrl(url),
+    authorization: `Bearer ${token}`,
+    // The fetch of a browser must not be called as the method of another object.
+    fetch: (url, init) => (send ?? fetch)(url, init),
+    retries,
+    onRetry,
+    timeoutMs,
+    silenceMs,
+  }
+}
+
+function toBaseUrl(address: string | URL): string {
+  const url = URL.canParse(`${address}`) ? new URL(address) : undefined
+  check(
+    url !== undefined &&
+      /^https?:$/.test(url.protocol) &&
+      `${url.username}${url.password}${url.search}${url.hash}` === '',
+    'url must be the http or https address of a service, such as http://127.0.0.1:3000, ' +
+      'without credentials, query or fragment.',
+  )
+  // `href` may end in a `?` or `#` with nothing after it.
+  return (url.origin + url.pathname).replace(/\/+$/, '')
+}
+
+function requireWithin(name: string, value: number, least: number, most: number): void {
+  check(
+    Number.isInteger(value) && value >= least && value <= most,
+    `${name} must be an integer from ${least} to ${most}.`,
+  )
+}
+
+function check(isRight: boolean, sentence: string): asserts isRight {
+  if (!isRight) throw new TypeError(sentence)
+}
 
 export interface Request {
   readonly method: string
@@ -23,9 +104,9 @@ export interface Answer {
 export interface Call<Result> {
   readonly request: Request
   readonly signal: AbortSignal | undefined
-  /** The result of a final answer. `lost` is an earlier write that may have succeeded. */
-  read(answer: Answer, lost: PlantStoreError | undefined): Result | Promise<Result>
-  /** After a lost answer: the result if the attempt did succeed; undefined to try again. */
+  /** The result of a final answer. An earlier attempt may have succeeded if its answer was lost. */
+  read(answer: Answer, wasLost: boolean): Result
+  /** After a lost answer: the result if the attempt did succeed; undefined if it did not. */
   look?(lost: PlantStoreError): Promise<Result | undefined>
 }
 
@@ -36,14 +117,16 @@ const maxPauseMs = 60_000
 
 /** Sends the request until an answer is final, as often as the options allow. */
 export async function run<Result>(link: Link, call: Call<Result>): Promise<Result> {
+  const request = toFetched(link, call.request)
   let lost: PlantStoreError | undefined
   for (let retry = 0; ; retry++) {
-    const answer = await attempt(link, call.request, call.signal)
+    const answer = await attempt(link, request, call.signal)
     const failure = toRetried(answer)
     if (failure === undefined) {
       const final = answer as Answer
       if (lost && !judgesWrite(final)) throw toUnknown(lost, toFailure(final))
-      return call.read(final, lost)
+      const found = lost && final.status === 412 ? await call.look?.(lost) : undefined
+      return found ?? call.read(final, lost !== undefined)
     }
     if (call.request.method !== 'GET' && !isRefusal(failure)) lost = failure
     const isRetried = await waitToRetry(link, answer, failure, retry, call.signal)
@@ -75,7 +158,7 @@ export function toUnknown(lost: PlantStoreError, cause: unknown): PlantStoreErro
 /** Sends a request once. Rejects with the reason of the caller's signal if that aborts. */
 async function attempt(
   link: Link,
-  request: Request,
+  request: Fetched,
   caller: AbortSignal | undefined,
 ): Promise<Answer | PlantStoreError> {
   caller?.throwIfAborted()
@@ -84,7 +167,7 @@ async function attempt(
   const timer = abortAfter(link.timeoutMs, limit)
   let response: Response | undefined
   try {
-    response = await open(link, request, signal)
+    response = await link.fetch(request.url, { ...request.init, signal })
     return await readAnswer(response)
   } catch (cause) {
     caller?.throwIfAborted()
@@ -96,12 +179,19 @@ async function attempt(
   }
 }
 
-/** Sends a request. The response has its status and headers; its body is still to be read. */
-export function open(
-  { url, authorization, fetch }: Link,
+/** A request as `fetch` takes it. */
+interface Fetched {
+  readonly url: string
+  readonly init: RequestInit
+}
+
+/**
+ * Throws what no header or URL can hold. `fetch` would report it like a lost connection.
+ */
+export function toFetched(
+  { url, authorization }: Link,
   { method, path, query, headers, body, mediaType = 'application/json' }: Request,
-  signal: AbortSignal,
-): Promise<Response> {
+): Fetched {
   const fields: Record<string, string> = { Authorization: authorization }
   if (body !== undefined) fields['Content-Type'] = mediaType
   for (const name in headers) {
@@ -109,11 +199,11 @@ export function open(
     if (value !== undefined) fields[name] = String(value)
   }
   // Following a redirect would turn a POST into a GET, and could show the token to another host.
-  const init: RequestInit = { method, headers: fields, redirect: 'manual', signal }
+  const init: RequestInit = { method, headers: new Headers(fields), redirect: 'manual' }
   if (body !== undefined) init.body = body
   // With its cache, Chromium may send a write twice if a read of the same plant was aborted.
   if (method !== 'GET') init.cache = 'no-store'
-  return fetch(url + path + toQueryString(query), init)
+  return { url: url + path + toQueryString(query), init }
 }
 
 function toQueryString(query: Values = {}): string {
@@ -123,7 +213,7 @@ function toQueryString(query: Values = {}): string {
   return pairs.length === 0 ? '' : `?${pairs.join('&')}`
 }
 
-/** Neither an answer nor an event of a stream is larger, even with a large plant of long ago. */
+/** More than any answer or event, even with a plant of 1 MiB that an earlier release stored. */
 const maxMiB = 16
 
 /** The size of an answer, or of an event, with one more chunk. Throws if that is too large. */
@@ -165,26 +255,16 @@ export function toLost(
   response: Response | undefined,
   cause: unknown,
 ): PlantStoreError {
-  const reason = cause instanceof Error ? cause.message : String(cause)
-  const message = isRefused(cause)
-    ? `Nothing listens at ${url}: start the service, or check the url.`
-    : `The connection to ${url} was lost: ${reason.replace(/\.?$/, '.')}`
+  // Node.js says why only in the cause of its error.
+  const { cause: deeper = cause } = Object(cause) as { cause?: unknown }
+  // Where several addresses of a host were tried, there is only a code.
+  const { message: words, code } = Object(deeper) as { message?: string; code?: string }
+  const reason = words || code || String(deeper)
+  const message = `The connection to ${url} was lost: ${reason.replace(/\.?$/, '.')}`
   return new PlantStoreError(message, {
     status: response?.status,
     requestId: response?.headers.get('X-Request-Id') ?? undefined,
     cause,
-  })
-}
-
-/** Whether the connection was refused, as Node.js, Bun and Deno report it. Browsers do not. */
-function isRefused(failure: unknown): boolean {
-  const { cause } = Object(failure) as { cause?: unknown }
-  return [failure, cause].some((each) => {
-    const { code, message } = Object(each) as { code?: unknown; message?: unknown }
-    return (
-      /^(ECONNREFUSED|ConnectionRefused)$/.test(`${code}`) ||
-      /connection refused/i.test(`${message}`)
-    )
   })
 }
 
@@ -218,9 +298,9 @@ function toErrorBody(text: string): { error?: number; message: string } {
 }
 
 /**
- * Waits before the next attempt: as long as `Retry-After` asks for, and a random time. Resolves to
- * whether there is one. If it would be more than a minute, a call gives up, unless it has endless
- * retries: then it waits for a minute.
+ * Waits before the next attempt: as long as `Retry-After` asks for, plus a random time. Resolves to
+ * false if there is no next attempt, because no retry is left or the pause would exceed a minute.
+ * With endless retries, such a pause is a minute.
  */
 export async function waitToRetry(
   { retries, onRetry }: Link,

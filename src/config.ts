@@ -1,9 +1,8 @@
-import { toMs } from './contract/durations.ts'
-import { quoteWrong } from './contract/wrong-value.ts'
+import { quoteWrong, toMs, toNumber } from './contract/setting-values.ts'
 import type { AllowedOrigins } from './http/protocol.ts'
 import type { RateLimit } from './http/rate-limit.ts'
-import { locateStore } from './store/locate.ts'
 import type { StoreLocation } from './store/open.ts'
+import { locateStore } from './store/open.ts'
 import { isIssuerUrl, type TrustedIssuer } from './tokens/issuer.ts'
 import { readOperatorToken } from './tokens/operator-token.ts'
 
@@ -44,10 +43,10 @@ export interface Config extends StoreConfig, ListenConfig {
 
 /** The flags that override a variable. */
 export interface Flags {
-  readonly port?: string
-  readonly host?: string
-  readonly database?: string
-  readonly workers?: string
+  readonly port?: string | undefined
+  readonly host?: string | undefined
+  readonly database?: string | undefined
+  readonly workers?: string | undefined
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -64,8 +63,6 @@ export class WrongConfig extends Error {
 }
 
 export const defaultDatabaseUrl = 'sqlite:data/plant-store.db'
-
-const variables = ['AUTH_ISSUER', 'AUTH_AUDIENCE']
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
@@ -114,9 +111,8 @@ function openSettings(env: Environment) {
   }
 
   function readNumber(variable: string, fallback: number, range: Range, flag?: string): number {
-    const [min, max] = range
-    const toNumber = (text: string) => toNumberWithin(text, range)
-    return read(variable, fallback, toNumber, `a number from ${min} to ${max}`, flag)
+    const expected = `a number from ${range.join(' to ')}`
+    return read(variable, fallback, (text) => toNumber(text, ...range), expected, flag)
   }
 
   return { mistakes, read, readNumber }
@@ -156,8 +152,7 @@ function readService(flags: Flags, env: Environment, settings: Settings): Config
   const audience = env.AUTH_AUDIENCE
   if (audience === '') mistakes.push('AUTH_AUDIENCE must not be empty.')
   if ((env.AUTH_ISSUER === undefined) !== (audience === undefined)) {
-    const [set, missing] = audience === undefined ? variables : variables.toReversed()
-    mistakes.push(`${set} needs ${missing} as well: set both, or neither.`)
+    mistakes.push('AUTH_ISSUER and AUTH_AUDIENCE need each other: set both, or neither.')
   }
   return {
     ...store,
@@ -198,11 +193,6 @@ function readService(flags: Flags, env: Environment, settings: Settings): Config
 }
 
 type Range = readonly [min: number, max: number]
-
-function toNumberWithin(text: string, [min, max]: Range): number | undefined {
-  const number = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
-  return number >= min && number <= max ? number : undefined
-}
 
 function toHost(text: string): string | undefined {
   return /^[\w.:%-]+$/.test(text) ? text : undefined

@@ -1,4 +1,5 @@
 import { runProgram } from './cli/program.ts'
+import { endOnSignal } from './cli/signals.ts'
 import { buildTerminal } from './cli/terminal.ts'
 
 export interface Program {
@@ -15,5 +16,6 @@ export async function main(program: Program): Promise<void> {
     output: process.stdout,
     errors: process.stderr,
   })
+  endOnSignal(terminal)
   process.exitCode = await runProgram(process.argv, process.env, terminal)
 }

@@ -4,18 +4,17 @@ import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { defaultTimeouts, limits, type Timeouts } from './contract/limits.ts'
 import { buildHttpServer } from './http/http-server.ts'
-import type { Grace } from './http/node/drain.ts'
-import { boundJournal, type JournalBound } from './journal/bound.ts'
+import type { Grace } from './http/node/node-server.ts'
 import { buildReader } from './journal/reader.ts'
-import { trimOld } from './journal/trim.ts'
+import { boundJournal, type JournalBound, trimOld } from './journal/trim.ts'
 import { type JoinProcesses, openMetrics } from './metrics/metrics.ts'
 import { repeat } from './repeat.ts'
 import { openStore } from './store/open.ts'
 import type { Store, StoreEvents } from './store/store.ts'
 import { openIssuer } from './tokens/issuer.ts'
 import { openTokenVerifier } from './tokens/verify.ts'
+import type { SenderSettings } from './webhooks/sender.ts'
 import { openSender } from './webhooks/sender.ts'
-import type { SenderSettings } from './webhooks/settings.ts'
 
 export interface Service {
   /** The address to paste, such as http://127.0.0.1:3000. */
@@ -79,11 +78,12 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
     issuer,
     onError,
   })
-  const stopForgetting = repeat(() => forgetKeys(store), forgetMs, onError)
   const bound = boundJournal(store, config.journalMaxBytes)
-  const stopTrimming = startTrimming(store, config.journalKeepMs, onError)
-  const stopBounding =
-    config.journalKeepMs === 'off' ? () => {} : startBounding(bound, logger, onError)
+  const stopJobs = [
+    repeat(() => forgetKeys(store), forgetMs, onError),
+    startTrimming(store, config.journalKeepMs, onError),
+    ...(config.journalKeepMs === 'off' ? [] : [startBounding(bound, logger, onError)]),
+  ]
 
   const metrics = openMetrics({
     version,
@@ -95,9 +95,7 @@ async function openOnStore(store: Store, options: ServiceOptions): Promise<Servi
   })
 
   async function stopBackground(): Promise<void> {
-    stopForgetting()
-    stopTrimming()
-    stopBounding()
+    for (const stop of stopJobs) stop()
     metrics.close()
     await tokens.close()
   }

@@ -9,12 +9,12 @@ import type { NewPlant } from '../client/types.ts'
 import { readConfig } from './config.ts'
 import { defaultTimeouts } from './contract/limits.ts'
 import { NewPlant as newPlantShape } from './contract/shapes.ts'
-import { buildShapeReader } from './json/shape.ts'
+import { buildShapeReader } from './json/plant-json.ts'
 import { openService } from './service.ts'
 import { openConnection } from './store/sqlite/connection.ts'
 import { buildSqliteStore } from './store/sqlite/store.ts'
 import type { Store } from './store/store.ts'
-import { newToken } from './tokens/format.ts'
+import { newToken } from './tokens/issue.ts'
 
 export type { NewPlant, PlantStore }
 
@@ -89,7 +89,7 @@ export async function startPlantStore(
 
 /** Opens the default store. Its engine is imported statically, so that no start waits for it. */
 function openInMemory(): Store {
-  return buildSqliteStore(openConnection(':memory:'), { journaling: 'on' })
+  return buildSqliteStore(openConnection(':memory:'))
 }
 
 const readPlant = buildShapeReader(newPlantShape)

@@ -51,7 +51,7 @@ for (const name of ['README.md', 'docs/tutorial.md']) {
       child.kill()
       await ended
       const [answer = '', ...printed] = stdout.split('@@@\n')
-      assert.ok(readPage(name).includes(`\`\`\`\n${answer}\n`) || first === '', answer)
+      assert.ok(readPage(name).includes(`\`\`\`\n${answer}\`\`\``) || first === '', answer)
       for (const [index, { commands, shown = '' }] of examples.entries()) {
         const actual = simplify(printed[index] ?? '', url, folder)
         assert.equal(actual, simplify(shown), commands)
@@ -76,8 +76,27 @@ describe('docs/ARCHITECTURE.md', () => {
   })
 })
 
+describe('test/README.md', () => {
+  it('names tests that are there, and so does docs/reliability.md', () => {
+    const rows = readPage('test/README.md').matchAll(/^\| .* \| (`.*) \|$/gm)
+    const suites = readPage('docs/reliability.md').matchAll(/^\| ((?:`[\w/.-]+`(?:, )?)+)/gm)
+    const toNames = ([, cell = '']: RegExpExecArray) =>
+      [...cell.matchAll(/`([\w/.-]+)`/g)].map(([, name = '']) => name)
+    const promised = [...rows].flatMap(toNames).map((name) => `test/${name}`)
+    const tried = [...suites].flatMap(toNames)
+    assert.ok(promised.length > 100 && tried.length > 30)
+    const isThere = (name: string) =>
+      ['', '.ts', '.test.ts'].some((ending) => existsSync(join(root, name + ending)))
+    const inFaults = (name: string) => (name.includes('/') ? name : `test/faults/${name}`)
+    assert.deepEqual(
+      [...promised, ...tried.map(inFaults)].filter((name) => !isThere(name)),
+      [],
+    )
+  })
+})
+
 describe('the pages', () => {
-  const pages = globSync('{*,client/*,docs/**/*,src/**/*,.github/**/*}.md', { cwd: root })
+  const pages = globSync('{*,client/*,docs/**/*,src/**/*,test/*,.github/**/*}.md', { cwd: root })
   const findLinks = (page: string) =>
     [...readPage(page).matchAll(/\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)/g)].map(
       ([, path = '', anchor]) => ({

@@ -21,7 +21,7 @@ const suites: Record<string, { files: string[]; flags: string[] }> = {
   'long faults': {
     files: [
       'test/faults/*.test.ts',
-      'test/http/{engines-agree,document}.test.ts',
+      'test/http/model.test.ts',
       'test/{metrics/requests,sim/simulation}.test.ts',
     ],
     flags: ['--test-concurrency=1'],
@@ -35,7 +35,7 @@ const suites: Record<string, { files: string[]; flags: string[] }> = {
   },
   deploy: {
     files: [
-      'test/deploy/{benchmark,container,failing-tests,files,newest-node,systemd,workflows}.ts',
+      'test/deploy/{benchmark,container,files,newest-node,systemd,workflows}.ts',
       'test/{litestream/standby,patroni/failover,postgres-versions/versions}.ts',
       'test/{runners/runners,schemathesis/schemathesis,spreadsheet/libreoffice}.ts',
     ],

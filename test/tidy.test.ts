@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 
 /** The rooms of `src`, in order: each may import from those before it. */
 const rooms = [
-  ...['old-node.ts', 'embedded.ts', 'errno.ts', 'repeat.ts'],
+  ...['old-node.ts', 'embedded.ts', 'errno.ts', 'paths.ts', 'repeat.ts'],
   ...['contract', 'json', 'journal', 'store', 'tokens', 'transfer', 'webhooks', 'metrics', 'http'],
   ...['config.ts', 'service.ts', 'testing.ts', 'cli', 'main.ts', 'executable.ts'],
 ]
@@ -31,13 +31,9 @@ const confined: [what: string, pattern: RegExp, where: RegExp][] = [
   [
     'new connections to SQLite',
     /new (sqlite\.)?DatabaseSync\(/,
-    /^src\/store\/sqlite\/open-database\.ts$/,
+    /^src\/store\/sqlite\/database\.ts$/,
   ],
-  [
-    'the environment and the arguments',
-    /process\.(env|argv)/,
-    /^src\/(executable|main)\.ts$|\/try-it\.ts$/,
-  ],
+  ['the environment and the arguments', /process\.(env|argv)/, /^src\/(executable|main)\.ts$/],
   ['the end of the process', /process\.exit\(/, /^src\/cli\/signals\.ts$/],
 ]
 
@@ -91,6 +87,20 @@ describe('the architecture', () => {
   it('has short files', () => {
     const long = files.filter((file) => read(file).split('\n').length > 401)
     assert.deepEqual(long, [])
+  })
+
+  it('has no two files of one name, unless they are the same thing on two engines', () => {
+    const elsewhere = files.filter((file) => !/^src\/store\/(sqlite|postgres)\//.test(file))
+    const names = elsewhere.map((file) => file.split('/').at(-1))
+    const twice = names.filter((name, at) => names.indexOf(name) !== at)
+    const ofStore = (name = '') => files.includes(`src/store/${name}`)
+    const engines = files.filter((file) => !elsewhere.includes(file))
+    const shared = engines.filter((file) => names.includes(file.split('/').at(-1)))
+    assert.deepEqual(twice, [])
+    assert.deepEqual(
+      shared.filter((file) => !ofStore(file.split('/').at(-1))),
+      [],
+    )
   })
 
   it('uses only documented parts of pg', () => {

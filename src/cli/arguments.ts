@@ -1,15 +1,13 @@
 import { parseArgs } from 'node:util'
 import { WrongConfig } from '../config.ts'
-import { quoteWrong } from '../contract/wrong-value.ts'
-import type { Command, CommonValues } from './command.ts'
-import { CommandFailed, exitCodes } from './exit.ts'
-import { type Flag, type Flags, toLongName } from './flags.ts'
-import { gone } from './gone.ts'
+import { quoteWrong } from '../contract/setting-values.ts'
+import { type Command, gone } from './commands.ts'
+import type { Flag } from './flags.ts'
+import { CommandFailed, exitCodes } from './terminal.ts'
 
-/** The arguments of a command, and the values of its flags. */
-export interface Arguments {
-  readonly args: readonly string[]
-  readonly flags: CommonValues
+/** The values of flags that are the same for all commands, and any others. */
+export type CommonValues = { readonly [name in 'json' | 'quiet' | 'create']?: boolean } & {
+  readonly database?: string
 }
 
 /** Reads what follows the name of a command; undefined if it asks for help. */
@@ -17,77 +15,48 @@ export function readArguments(
   words: readonly string[],
   path: string,
   { args = {}, flags: table }: Pick<Command, 'args' | 'flags'>,
-): Arguments | undefined {
-  const byName = new Map(Object.entries(table).map((entry) => [toLongName(entry[1]), entry]))
-  const types = [...byName].map(([name, [, flag]]) => [name, { type: toType(flag) }] as const)
+): { readonly args: readonly string[]; readonly flags: CommonValues } | undefined {
+  const types = Object.entries(table).map(
+    ([name, { kind }]) => [name, { type: kind === undefined ? 'boolean' : 'string' }] as const,
+  )
   const options = { ...Object.fromEntries(types), help: { type: 'boolean', short: 'h' } } as const
-  const { tokens } = parseArgs({ args: [...words], options, strict: false, tokens: true })
-  if (tokens.some((token) => token.kind === 'option' && token.name === 'help')) return undefined
-  const given: string[] = []
-  const texts: Record<string, string | true> = {}
-  for (const token of tokens) {
-    if (token.kind === 'positional') given.push(token.value)
+  // Not strict: the messages of `parseArgs` repeat arguments, which may be secrets.
+  const parsed = parseArgs({ args: [...words], options, strict: false, tokens: true })
+  if ('help' in parsed.values) return undefined
+  const flags: Record<string, unknown> = {}
+  const mistakes: string[] = []
+  for (const token of parsed.tokens) {
     if (token.kind !== 'option') continue
     const { name, rawName, value, inlineValue } = token
-    const entry = byName.get(name)
-    if (entry === undefined) throw unknown('option', rawName, toLongFlags(table), path)
-    const [key, flag] = entry
-    if (flag.gone !== undefined) throw gone(`${path} ${rawName}`, flag.gone)
-    const isMissing = value === undefined || (!inlineValue && value.startsWith('--'))
-    if (toType(flag) === 'boolean' ? value !== undefined : isMissing) {
-      throw misused(`Option '${flag.form}' ${isMissing ? 'needs a' : 'takes no'} value`, path)
-    }
-    texts[key] = value ?? true
-  }
-  requireAll(texts, given, args, table, path)
-  return { args: given, flags: readValues(texts, table) }
-}
-
-function toType({ form }: Flag<unknown>): 'string' | 'boolean' {
-  return form.includes(' ') ? 'string' : 'boolean'
-}
-
-function toLongFlags(table: Flags): string[] {
-  const shown = Object.values(table).filter((flag) => flag.gone === undefined)
-  return shown.map((flag) => `--${toLongName(flag)}`)
-}
-
-/** Refuses what is missing, and more arguments than the command has. */
-function requireAll(
-  texts: Readonly<Record<string, unknown>>,
-  given: readonly string[],
-  args: Readonly<Record<string, string>>,
-  table: Flags,
-  path: string,
-): void {
-  for (const [key, { form, isRequired }] of Object.entries(table)) {
-    if (isRequired && !(key in texts)) {
-      throw misused(`Required option '${form}' not specified`, path)
+    if (!Object.hasOwn(table, name)) throw unknownWord('option', rawName, path)
+    const kind = table[name]?.kind
+    const hasValue = value !== undefined && (inlineValue || !value.startsWith('--'))
+    if (kind && !hasValue) throw misused(`Option '${rawName}' needs a value`, path)
+    if (!kind && hasValue) throw misused(`Option '${rawName}' takes no value`, path)
+    flags[name] = kind === undefined ? true : kind.read(String(value))
+    if (kind && flags[name] === undefined) {
+      mistakes.push(`--${name} must ${kind.expected}${quoteWrong(String(value))}.`)
     }
   }
-  const names = Object.keys(args)
-  const missing = names[given.length]
+  for (const [name, flag] of Object.entries(table)) {
+    if (!flag.isRequired || name in flags) continue
+    throw misused(`Required option '${toForm(name, flag)}' not specified`, path)
+  }
+  const [names, given] = [Object.keys(args), parsed.positionals.length]
+  const missing = names[given]
   if (missing?.startsWith('<')) {
     throw misused(`Missing required argument '${missing.slice(1, -1)}'`, path)
   }
-  if (given.length <= names.length) return
-  throw misused(`Too many arguments: expected ${names.length} but got ${given.length}`, path)
+  if (given > names.length) {
+    throw misused(`Too many arguments: expected ${names.length} but got ${given}`, path)
+  }
+  if (mistakes.length > 0) throw new WrongConfig(mistakes)
+  return { args: parsed.positionals, flags }
 }
 
-/** The values of the flags that were given. Throws every mistake at once. */
-function readValues(texts: Readonly<Record<string, string | true>>, table: Flags): CommonValues {
-  const mistakes: string[] = []
-  const values = Object.entries(texts).map(([key, text]) => {
-    const flag = table[key]
-    if (flag?.kind === undefined || text === true) return [key, text]
-    const value = flag.kind.read(text)
-    if (value === undefined) {
-      mistakes.push(`--${toLongName(flag)} must ${flag.kind.expected}${quoteWrong(text)}.`)
-    }
-    return [key, value]
-  })
-  if (mistakes.length > 0) throw new WrongConfig(mistakes)
-  return Object.fromEntries(values)
+/** A flag as the help shows it, such as `--name <name>`. */
+export function toForm(name: string, { kind }: Flag<unknown>): string {
+  return kind === undefined ? `--${name}` : `--${name} ${kind.form}`
 }
 
 /** A mistake in the arguments, with where to find help. */
@@ -96,31 +65,13 @@ function misused(message: string, path: string): CommandFailed {
   return new CommandFailed(exitCodes.usage, `${message}. See: ${command}`)
 }
 
-/** A command or an option that does not exist, with the one that may have been meant. */
-export function unknown(
-  what: 'command' | 'option',
-  word: string,
-  known: readonly string[],
-  path: string,
-): CommandFailed {
-  // What is no name may be a secret. An option comes here without its value.
-  const name = /^[a-z -]{1,19}$/.test(word) ? ` '${word}'` : ''
-  const meant = name === '' ? undefined : known.find((one) => isSimilar(word, one))
-  const question = meant === undefined ? '' : ` (Did you mean ${meant}?)`
-  return misused(`Unknown ${what}${name}${question}`, path)
-}
-
-/** Whether a word may be a mistyped one: with up to two letters added, dropped or changed. */
-function isSimilar(word: string, meant: string): boolean {
-  let row = Array.from({ length: meant.length + 1 }, (_, index) => index)
-  for (const [index, letter] of [...word].entries()) {
-    const next = [index + 1]
-    for (const [at, other] of [...meant].entries()) {
-      const [left = 0, diagonal = 0, above = 0] = [next[at], row[at], row[at + 1]]
-      next.push(Math.min(left + 1, above + 1, diagonal + (letter === other ? 0 : 1)))
-    }
-    row = next
+/** A command or an option that does not exist, or only in releases before 2.0.0. */
+export function unknownWord(what: 'command' | 'option', word: string, path: string): CommandFailed {
+  const name = path === '' ? word : `${path} ${word}`
+  if (Object.hasOwn(gone, name)) {
+    return new CommandFailed(exitCodes.usage, `${name} is gone since 2.0.0. ${gone[name]}`)
   }
-  const edits = row.at(-1) ?? 0
-  return edits <= 2 && edits < meant.replace(/^--/, '').length / 2 + 0.5
+  // A word that does not look like a name may be a secret. An option comes here without its value.
+  const shown = /^[a-z -]{1,19}$/.test(word) ? ` '${word}'` : ''
+  return misused(`Unknown ${what}${shown}`, path)
 }

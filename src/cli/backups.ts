@@ -1,173 +1,108 @@
-import { createReadStream, createWriteStream, readdirSync, rmdirSync, statSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { createReadStream, createWriteStream, readdirSync, rmdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, extname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { createGzip } from 'node:zlib'
 import { WrongConfig } from '../config.ts'
 import { explainErrno } from '../errno.ts'
+import { makeFolder, withDraft } from '../paths.ts'
 import {
   checkBackup,
   backUp as copyDatabase,
   findObstacle,
   findWal,
-  renameJournal,
+  separateJournal,
   UnusableBackup,
 } from '../store/sqlite/backup.ts'
-import { makeFolder } from '../store/sqlite/folder.ts'
-import type { FileSummary } from '../store/store.ts'
+import { type FileSummary, UnusableStore } from '../store/store.ts'
 import { decompress, isDamagedGzip } from '../transfer/gunzip.ts'
-import type { Call, Printed } from './command.ts'
-import { CommandFailed, exitCodes } from './exit.ts'
-import {
-  describeStop,
-  explainWrite,
-  type Input,
-  makeDraft,
-  makeFile,
-  removeDraft,
-  standardStream,
-  withInput,
-  writeOut,
-} from './files.ts'
-import type { backupFlags, quiet } from './flag-tables.ts'
-import { type Progress, startProgress, toCount } from './progress.ts'
-import { stopOnSignal, throwIfStopped } from './signals.ts'
-import { requireExisting, requireOtherFile, requirePersistent, requireSqlite } from './stores.ts'
-import type { Terminal } from './terminal.ts'
+import type { Call, Printed } from './commands.ts'
+import { explainWrite, makeFile, standardStream, withInput, writeTo } from './files.ts'
+import { requireExisting, requireOtherFile, requirePersistent } from './stores.ts'
+import { CommandFailed, exitCodes, startProgress, type Terminal, toCount } from './terminal.ts'
 
 const useItsTools =
   'PostgreSQL has its own backup tools: use pg_dump --schema=plant_store, or pg_basebackup with a WAL archive. See docs/running.md.'
 
-/** A backup that is being made, of the database at `path`. */
-interface Job {
-  readonly path: string
-  readonly file: string
-  readonly progress: Progress
-  readonly signal: AbortSignal
-}
-
 /** Copies the store into one file, a folder or to standard output, while others may use it. */
-export async function backUp(call: Call<typeof backupFlags, 'location'>): Promise<Printed> {
+export async function backUp(call: Call<'backup'>): Promise<Printed> {
   const { flags, config, terminal } = call
+  const { storeLocation: location } = config
   const [path = ''] = call.args
   requireExisting(config)
-  const database = requireSqlite(config.storeLocation, useItsTools)
-  const folder = flags.keep === undefined ? undefined : openBackupFolder(path, flags.keep, database)
-  const file = folder?.file ?? path
+  if (location.engine === 'postgres') throw new UnusableStore(useItsTools)
+  const { keep } = flags
+  const newest = keep === undefined ? undefined : nameBackup(path, location.path)
+  const file = newest === undefined ? path : join(path, newest)
   const isStandard = file === standardStream
   if (isStandard && terminal.output.isTTY) {
     throw new WrongConfig(['A backup is not for a terminal: name a file or redirect the output.'])
   }
-  if (!isStandard) requireOtherFile(file, config.storeLocation)
-  const signal = stopOnSignal()
-  const progress = startProgress('backup', 'pages', terminal, flags)
-  const job = { path: database, file, progress, signal }
-  const make = file.endsWith('.gz') ? copyGzipped : copyPlain
-  const making = isStandard
-    ? stream(terminal, job)
-    : makeFile(file, 'refuse', signal, (draft) => make(draft, job))
-  const { plants, tokens } = await making
-    .catch((error: unknown) => {
-      // Streams that a signal aborts fail with an error of their own.
-      throwIfStopped(signal, describeStop(file))
-      throw error
-    })
-    .finally(progress.stop)
-  const pruned = await folder?.prune()
+  if (!isStandard) requireOtherFile(file, location)
+  const report = startProgress('backup', 'pages', call)
+  const { plants, tokens } = await writeBackup(file, terminal, (draft) =>
+    copyDatabase(location.path, draft, (done, total) => report(done, { done, total })),
+  )
+  const pruned = keep && newest && prune(path, newest, keep)
   const name = isStandard ? 'standard output' : file
   const removed = pruned ? [`Removed: ${toCount(pruned, 'older backups')}.`] : []
   const done = `Backed up: ${toCount(plants, 'plants')} and ${toCount(tokens, 'tokens')} in ${name}, checked.`
   return { remarks: flags.quiet ? [] : [done, ...removed] }
 }
 
-function copyPlain(draft: string, { path, file, progress, signal }: Job) {
-  return copyDatabase(path, draft, (done, total): void => {
-    throwIfStopped(signal, describeStop(file))
-    progress.report(done, { done, total })
+/** Writes what `copy` makes. SQLite writes out of order, so a gzipped one is a plain file first. */
+async function writeBackup(
+  file: string,
+  terminal: Terminal,
+  copy: (draft: string) => Promise<FileSummary>,
+): Promise<FileSummary> {
+  const isStandard = file === standardStream
+  if (!isStandard && !file.endsWith('.gz')) return makeFile(file, 'refuse', copy)
+  const beside = isStandard ? join(tmpdir(), 'plant-store-backup.db') : file
+  const copying = withDraft(beside, async (plain) => {
+    const summary = await copy(plain)
+    await writeTo(file, createReadStream(plain), 'refuse', terminal)
+    return summary
+  })
+  return copying.catch((error) => {
+    throw explainWrite(isStandard ? `a temporary file in ${tmpdir()} (TMPDIR)` : file, error)
   })
 }
 
-async function copyGzipped(draft: string, job: Job): Promise<FileSummary> {
-  const plain = `${draft}-plain`
-  try {
-    await makeDraft(plain)
-    const summary = await copyPlain(plain, job)
-    const { signal } = job
-    await pipeline(createReadStream(plain), createGzip(), createWriteStream(draft), { signal })
-    return summary
-  } finally {
-    await removeDraft(plain)
-  }
-}
+/** The end of the name of a backup in a folder: its time. Before it is the name of the store. */
+const ending = /-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z\.db\.gz$/
 
-/** SQLite writes a backup out of order, so it is made in a temporary folder first. */
-async function stream({ output }: Terminal, job: Job): Promise<FileSummary> {
-  const explain = (error: unknown) => {
-    throw explainWrite(`a temporary file in ${tmpdir()} (TMPDIR)`, error)
-  }
-  const folder = await mkdtemp(join(tmpdir(), 'plant-store-backup-')).catch(explain)
-  try {
-    const draft = join(folder, 'backup.db')
-    const summary = await copyPlain(draft, job).catch(explain)
-    await writeOut(createReadStream(draft), output, job.signal)
-    return summary
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
+function nameBackup(folder: string, database: string): string {
+  // A folder that is missing may be a disk that is not mounted, so it is not made.
+  explained(`Cannot keep backups in ${folder}`, exitCodes.config, () => readdirSync(folder))
+  const time = new Date().toISOString().replaceAll(/[:.]/g, '-')
+  return `${basename(database, extname(database))}-${time}.db.gz`
 }
-
-/** A folder with the newest backups of one store. */
-interface BackupFolder {
-  /** The file for a backup that is made now. */
-  readonly file: string
-  /** Removes surplus backups, after a new one was made. Returns how many. */
-  prune(): Promise<number>
-}
-
-const time = String.raw`\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z`
 
 /**
- * Opens a folder of backups, which carry the name of the store and their time. Other files are
- * never touched, and neither are drafts: another process may be writing them.
+ * Removes surplus backups, after a new one was made, and returns how many. Other files are never
+ * touched, and neither are drafts: another process may be writing them.
  */
-function openBackupFolder(folder: string, kept: number, database: string): BackupFolder {
-  requireFolder(folder)
-  const stem = basename(database, extname(database))
-  const own = new RegExp(`^${RegExp.escape(stem)}-${time}\\.db\\.gz$`)
-  const newest = `${stem}-${new Date().toISOString().replaceAll(/[:.]/g, '-')}.db.gz`
-
-  return {
-    file: join(folder, newest),
-    async prune() {
-      const others = readdirSync(folder, { withFileTypes: true })
-        .filter((entry) => entry.isFile() && own.test(entry.name) && entry.name !== newest)
-        .map(({ name }) => name)
-        .sort()
-      // If the clock was set back, the new backup looks old. It is kept whatever its name.
-      const surplus = others.slice(0, Math.max(0, others.length - (kept - 1)))
-      for (const name of surplus) await remove(join(folder, name))
-      return surplus.length
-    },
+function prune(folder: string, newest: string, kept: number): number {
+  const stem = newest.replace(ending, '')
+  const isOwn = (name: string) => ending.test(name) && name.replace(ending, '') === stem
+  const others = readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isFile() && isOwn(entry.name) && entry.name !== newest)
+    .map(({ name }) => join(folder, name))
+    .sort()
+  // If the clock was set back, the new backup looks old. It is kept whatever its name.
+  const surplus = others.slice(0, Math.max(0, others.length - (kept - 1)))
+  for (const path of surplus) {
+    const problem = `The backup was made, but ${path} cannot be removed`
+    explained(problem, exitCodes.inputOutput, () => rmSync(path, { force: true }))
   }
+  return surplus.length
 }
 
-/** A folder that is missing may be a disk that is not mounted, so it is not made. */
-function requireFolder(folder: string): void {
+function explained(problem: string, exitCode: number, act: () => unknown): void {
   try {
-    if (statSync(folder).isDirectory()) return
+    act()
   } catch (error) {
-    throw new WrongConfig([`Cannot keep backups in ${folder}: ${explainErrno(error)}.`])
-  }
-  throw new WrongConfig([`Cannot keep backups in ${folder}: it is not a folder.`])
-}
-
-async function remove(path: string): Promise<void> {
-  try {
-    await rm(path, { force: true })
-  } catch (error) {
-    const message = `The backup was made, but ${path} cannot be removed: ${explainErrno(error)}.`
-    throw new CommandFailed(exitCodes.inputOutput, message, { cause: error })
+    throw new CommandFailed(exitCode, `${problem}: ${explainErrno(error)}.`, { cause: error })
   }
 }
 
@@ -176,95 +111,78 @@ const useCopy =
   'A backup is restored to sqlite:PATH. To move it to PostgreSQL, restore it, then use: plant-store copy --from sqlite:PATH --to postgres://…. A dump of PostgreSQL itself is restored with pg_restore.'
 
 /** Makes a store from a backup, gzipped or not, where there is none. */
-export async function restoreBackup(
-  call: Call<{ quiet: typeof quiet }, 'location'>,
-): Promise<Printed> {
-  const { flags, terminal } = call
-  const { storeLocation } = call.config
+export async function restoreBackup(call: Call<'restore'>): Promise<Printed> {
+  const { storeLocation: location } = call.config
   const [file = ''] = call.args
-  requirePersistent(storeLocation)
-  const path = requireSqlite(storeLocation, useCopy)
-  const signal = stopOnSignal()
-  const progress = startProgress('restore', 'MiB', terminal, flags)
-  const restoring = withInput(file, terminal, signal, (input) => {
-    requireNoWal(file)
-    requireFree(path)
-    return restoreTo(path, readWithProgress(input, progress), signal)
-  })
-  const { plants, tokens } = await restoring
-    .catch((error: unknown) => {
-      throwIfStopped(signal, describeStop(path))
-      throw toRestoreFailure(error, file === standardStream ? 'Standard input' : file)
-    })
-    .finally(progress.stop)
-  return {
-    note: `Restored: ${toCount(plants, 'plants')} and ${toCount(tokens, 'tokens')} in ${storeLocation.label}, checked.`,
-  }
-}
-
-async function* readWithProgress(input: Input, progress: Progress): AsyncGenerator<Buffer> {
+  requirePersistent(location)
+  if (location.engine === 'postgres') throw new UnusableStore(useCopy)
+  const report = startProgress('restore', 'MiB', call)
   let bytes = 0
-  for await (const chunk of decompress(input.chunks)) {
-    yield chunk
-    bytes += chunk.length
-    progress.report(Math.floor(bytes / bytesPerMebibyte), input.part())
+  const restoring = withInput(file, call.terminal, (input) => {
+    requireRestorable(file, location.path)
+    async function* read(): AsyncGenerator<Buffer> {
+      for await (const chunk of decompress(input.chunks)) {
+        yield chunk
+        bytes += chunk.length
+        report(Math.floor(bytes / bytesPerMebibyte), input.part())
+      }
+    }
+    return restoreTo(location.path, read())
+  })
+  const { plants, tokens } = await restoring.catch((error: unknown) => {
+    const name = file === standardStream ? 'Standard input' : file
+    if (!(error instanceof UnusableBackup) && !isDamagedGzip(error)) throw error
+    const fault =
+      error instanceof UnusableBackup
+        ? ` ${error.message}`
+        : ': the gzip data is damaged or incomplete.'
+    throw new CommandFailed(exitCodes.data, name + fault, { cause: error })
+  })
+  return {
+    note: `Restored: ${toCount(plants, 'plants')} and ${toCount(tokens, 'tokens')} in ${location.label}, checked.`,
   }
 }
 
-/** Copies a backup to the path and checks it. A failure leaves no file and no folder behind. */
-async function restoreTo(
-  path: string,
-  chunks: AsyncIterable<Buffer>,
-  signal: AbortSignal,
-): Promise<FileSummary> {
+/** Copies a backup to the path and checks it. A failure or a signal leaves nothing behind. */
+async function restoreTo(path: string, chunks: AsyncIterable<Buffer>): Promise<FileSummary> {
   let newFolders: string[] = []
+  function removeFolders(): void {
+    try {
+      for (const folder of newFolders.toReversed()) rmdirSync(folder)
+    } catch {
+      // Another restore may have put its store there meanwhile.
+    }
+  }
+  process.on('exit', removeFolders)
   try {
     newFolders = makeFolder(dirname(path))
-    return await makeFile(path, 'refuse', signal, async (draft) => {
-      await pipeline(chunks, createWriteStream(draft), { signal })
+    return await makeFile(path, 'refuse', async (draft) => {
+      await pipeline(chunks, createWriteStream(draft))
       const summary = checkBackup(draft)
-      renameJournal(draft)
+      separateJournal(draft)
       return summary
     })
   } catch (error) {
-    for (const folder of newFolders.toReversed()) removeEmpty(folder)
+    removeFolders()
     throw explainWrite(path, error)
+  } finally {
+    process.off('exit', removeFolders)
   }
 }
 
-/** Another restore may have put its store there meanwhile. */
-function removeEmpty(folder: string): void {
-  try {
-    rmdirSync(folder)
-  } catch {}
-}
-
-/** Refuses a store with a WAL, whose content would be lost. */
-function requireNoWal(file: string): void {
+/** Refuses a store with a WAL, whose content would be lost, and a path that is taken. */
+function requireRestorable(file: string, path: string): void {
   const log = findWal(file)
-  if (log === undefined) return
-  throw new CommandFailed(
-    exitCodes.data,
-    `${log} belongs to ${file}: this is a store that is in use or was not closed, not a backup. Start the service on it, or back it up.`,
-  )
-}
-
-function requireFree(path: string): void {
+  if (log !== undefined) {
+    throw new CommandFailed(
+      exitCodes.data,
+      `${log} belongs to ${file}: this is a store that is in use or was not closed, not a backup. Start the service on it, or back it up.`,
+    )
+  }
   const obstacle = findObstacle(path)
   if (obstacle === undefined) return
   throw new CommandFailed(
     exitCodes.cannotCreate,
     `${obstacle} exists and was not changed. Restore to another path, or move it away.`,
   )
-}
-
-function toRestoreFailure(error: unknown, name: string): unknown {
-  if (error instanceof UnusableBackup) {
-    return new CommandFailed(exitCodes.data, `${name} ${error.message}`, { cause: error })
-  }
-  if (isDamagedGzip(error)) {
-    const message = `${name}: the gzip data is damaged or incomplete.`
-    return new CommandFailed(exitCodes.data, message, { cause: error })
-  }
-  return error
 }

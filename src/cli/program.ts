@@ -1,16 +1,14 @@
-import { type Environment, readConfig, readStoreConfig, WrongConfig } from '../config.ts'
+import { setFlagsFromString } from 'node:v8'
+import { type Environment, readStoreConfig, requireUrl, WrongConfig } from '../config.ts'
 import { Failure } from '../contract/errors.ts'
 import { explainSqlite, isSqliteError } from '../store/sqlite/failures.ts'
 import { UnreachableStore, UnusableStore } from '../store/store.ts'
-import { type Arguments, readArguments, unknown } from './arguments.ts'
-import { type Command, type Printed, print } from './command.ts'
-import { commands, groups } from './commands.ts'
-import { CommandFailed, exitCodes } from './exit.ts'
-import { inMemory } from './flags.ts'
-import { gone, goneCommands } from './gone.ts'
-import { listCommands, toHelp } from './help.ts'
-import { noStore, requireExisting, requireExistingOrNamed, withStore } from './stores.ts'
-import type { Terminal } from './terminal.ts'
+import { type CommonValues, readArguments, unknownWord } from './arguments.ts'
+import { type Command, commands, type Functions, groups, type Printed } from './commands.ts'
+import { toHelp } from './help.ts'
+import { endBy } from './signals.ts'
+import { noStore, requireAsked, withStore } from './stores.ts'
+import { CommandFailed, exitCodes, type Terminal, toTime } from './terminal.ts'
 
 const notConfirmed =
   'The store did not confirm the change, so it may or may not have been made. List what is there, then try again.'
@@ -45,70 +43,111 @@ function explain(error: unknown): [exitCode: number, ...lines: string[]] {
   return [exitCodes.inputOutput, `The store cannot be used: ${explainSqlite(error)}.`]
 }
 
-/** Finds the command that the words name, and runs it. */
+/** Finds the command or the group that the first words name, and runs it or explains it. */
 async function runWords(
-  words: readonly string[],
+  given: readonly string[],
   env: Environment,
   terminal: Terminal,
 ): Promise<void> {
-  const [first = ''] = words
-  if (first === 'help') return terminal.print(requireHelp(words.slice(1).join(' ')))
+  const [first = ''] = given
   if (['-V', '--version'].includes(first)) return terminal.print(`${terminal.version}\n`)
-  const instead = goneCommands.get(first)
-  if (instead !== undefined) throw gone(first, instead)
+  const words = first === 'help' ? [...given.slice(1), '--help'] : given
+  const isName = (name: string) => commands.has(name) || groups.has(name)
   const length = [2, 1].find((count) => isName(words.slice(0, count).join(' '))) ?? 0
   const name = words.slice(0, length).join(' ')
   const rest = words.slice(length)
+  const [next] = rest
+  if (first === 'help' && rest.length > 1 && !next?.startsWith('-'))
+    throw unknownWord('command', next ?? '', name)
   const command = commands.get(name)
-  if (command === undefined) return explainGroup(name, rest[0], terminal)
-  const given = readArguments(rest, name, command)
-  if (given === undefined) return terminal.print(requireHelp(name))
-  await runCommand(command, given, env, terminal)
+  const read = command && readArguments(rest, name, command)
+  if (command && read) return runCommand(name, command, read, env, terminal)
+  if (command || next === '-h' || next === '--help') return terminal.print(toHelp(name))
+  if (next !== undefined) throw unknownWord(next.startsWith('-') ? 'option' : 'command', next, name)
+  terminal.errors.write(toHelp(name))
+  throw new CommandFailed(exitCodes.usage, '')
 }
 
-function isName(words: string): boolean {
-  return commands.has(words) || groups.has(words)
-}
-
-function requireHelp(name: string): string {
-  const help = toHelp(name)
-  if (help === undefined) throw unknown('command', name, [], '')
-  return help
-}
-
-/** Answers words that name a group, or nothing. */
-async function explainGroup(name: string, next: string | undefined, terminal: Terminal) {
-  const help = requireHelp(name)
-  if (next === '-h' || next === '--help') return terminal.print(help)
-  if (next === undefined) {
-    terminal.errors.write(help)
-    throw new CommandFailed(exitCodes.usage, '')
-  }
-  const known = listCommands(name).map(([usage]) => usage.split(' ', 1).join())
-  throw unknown(next.startsWith('-') ? 'option' : 'command', next, known, name)
+/** The functions of the commands, loaded one by one: most need no HTTP server. */
+const functions: Functions = {
+  serve: async () => (await import('./serve.ts')).serve,
+  ready: async () => (await import('./ready.ts')).askReadiness,
+  openapi: async () => {
+    const { printOpenApi } = await import('../contract/openapi.ts')
+    return async ({ flags: { url = '/' } }) => {
+      const baseUrl = url.startsWith('/') ? url : requireUrl('--url', url)
+      return { text: printOpenApi({ baseUrl }) }
+    }
+  },
+  'token create': async () => (await import('./tokens.ts')).createToken,
+  'token list': async () => (await import('./tokens.ts')).listTokens,
+  'token revoke': async () => (await import('./tokens.ts')).revokeToken,
+  'token prune': async () => (await import('./tokens.ts')).pruneTokens,
+  'webhook add': async () => (await import('./webhook-receivers.ts')).addReceiver,
+  'webhook list': async () => (await import('./webhook-receivers.ts')).listReceivers,
+  'webhook failures': async () => (await import('./webhook-receivers.ts')).listFailures,
+  'webhook resend': async () => (await import('./webhook-receivers.ts')).resend,
+  'webhook test': async () => (await import('./webhook-receivers.ts')).testReceiver,
+  'webhook rotate': async () => (await import('./webhook-receivers.ts')).rotateSecret,
+  'webhook pause': async () => (await import('./webhook-receivers.ts')).pauseReceiver,
+  'webhook resume': async () => (await import('./webhook-receivers.ts')).resumeReceiver,
+  'webhook remove': async () => (await import('./webhook-receivers.ts')).removeReceiver,
+  import: async () => (await import('./import-plants.ts')).importPlants,
+  export: async () => (await import('./export-plants.ts')).exportPlants,
+  backup: async () => (await import('./backups.ts')).backUp,
+  restore: async () => (await import('./backups.ts')).restoreBackup,
+  check: async () => (await import('./stores.ts')).checkStore,
+  log: async () => (await import('./log.ts')).showLog,
+  copy: async () => (await import('./copy-store.ts')).copyStore,
 }
 
 /** Gives a command what it needs, prints what it returns, and closes what was opened. */
 async function runCommand(
-  { needs, load }: Command,
-  { args, flags }: Arguments,
+  name: string,
+  { needs, v8 = [], flags: { create: mayCreate } }: Command,
+  { args, flags }: { readonly args: readonly string[]; readonly flags: CommonValues },
   env: Environment,
   terminal: Terminal,
 ): Promise<void> {
-  const run = (await load()) as (call: unknown) => Promise<Printed>
+  for (const flag of v8) setFlagsFromString(flag)
+  const run = (await functions[name as keyof Functions]()) as (call: object) => Promise<Printed>
   const call = { args, flags, env, terminal }
-  const runWith = async (given: object) => print(await run({ ...call, ...given }), flags, terminal)
-  if (needs === 'nothing') return runWith({})
-  if (needs === 'service') {
-    const implied = flags.demo ? { database: inMemory } : {}
-    return runWith({ config: readConfig({ ...implied, ...flags }, env) })
+
+  async function runWith(given: object): Promise<void> {
+    const printed = await run({ ...call, ...given }).finally(() => terminal.showBar(''))
+    await print(printed, flags, terminal)
   }
+
+  if (needs === 'nothing') return runWith({})
   const config = readStoreConfig(flags, env)
   if (needs === 'location') return runWith({ config })
-  const onNew = () => {
-    if (needs === 'store') throw noStore(config)
+
+  function onNew(): void {
+    if (!mayCreate) throw noStore(config)
+    requireAsked(config, flags)
   }
-  if (needs === 'store') requireExisting(config)
-  else requireExistingOrNamed(config, flags)
+
   await withStore(config.storeLocation, (store) => runWith({ config, store }), { onNew })
+}
+
+/** Prints what a command has returned, and ends as it says. */
+async function print(
+  { text, json, note, remarks = [], undo, failure, stoppedBy }: Printed,
+  flags: CommonValues,
+  terminal: Terminal,
+): Promise<void> {
+  const result = flags.json && json !== undefined ? toJson(json) : text
+  if (result) await terminal.print(result.endsWith('\n') ? result : `${result}\n`, undo)
+  else if (note !== undefined && !flags.quiet) terminal.tell(note)
+  for (const remark of remarks) terminal.tell(remark)
+  if (stoppedBy !== undefined) endBy(stoppedBy)
+  if (failure !== undefined) throw failure
+}
+
+/** JSON for programs: times in RFC 3339, and null for what is not known. */
+function toJson(value: unknown): string {
+  const isTime = (name: string) => name === 'at' || /(At|Until)$/.test(name)
+  const toMember = (name: string, member: unknown) =>
+    typeof member === 'number' && isTime(name) ? toTime(member) : (member ?? null)
+  return JSON.stringify(value, toMember, 2)
 }

@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Environment, readListenConfig, requireUrl } from '../config.ts'
+import { type ListenConfig, readListenConfig, requireUrl } from '../config.ts'
 import { toUrl } from '../service.ts'
-import type { Call, Printed } from './command.ts'
-import { CommandFailed, exitCodes } from './exit.ts'
-import type { readyFlags } from './flag-tables.ts'
+import type { Call, Printed } from './commands.ts'
+import { CommandFailed, exitCodes } from './terminal.ts'
 
 /** How long the service may take to answer, and the pause before it is asked again. */
 const answerTimeoutMs = 5_000
@@ -13,8 +12,10 @@ const pauseMs = 100
 export async function askReadiness({
   flags: { url: given, wait = 0, pid },
   env,
-}: Call<typeof readyFlags, 'nothing'>): Promise<Printed> {
-  const url = given === undefined ? toOwnUrl(env) : requireUrl('--url', given)
+}: Call<'ready'>): Promise<Printed> {
+  // Otherwise a service with the same settings.
+  const toOwn = ({ host, port }: ListenConfig) => toUrl({ address: host, port })
+  const url = given === undefined ? toOwn(readListenConfig({}, env)) : requireUrl('--url', given)
   const deadline = performance.now() + wait
   for (;;) {
     const problem = await ask(`${url}/readyz`)
@@ -26,12 +27,6 @@ export async function askReadiness({
     }
     await sleep(pauseMs)
   }
-}
-
-/** The address of a service with the same settings. */
-function toOwnUrl(env: Environment): string {
-  const { host, port } = readListenConfig({}, env)
-  return toUrl({ address: host, port })
 }
 
 /** Asks without `fetch`, which refuses the ports that browsers refuse, such as 10080. */

@@ -2,76 +2,75 @@ import cluster from 'node:cluster'
 import { finished, type Readable } from 'node:stream'
 import type { Logger } from 'pino'
 import { defaultTimeouts } from '../contract/limits.ts'
-import { CommandFailed, exitCodes } from './exit.ts'
+import { exitCodes, type Terminal } from './terminal.ts'
 
-/** Two signals this close together count as one: a terminal and npm both pass Ctrl-C on. */
+/** Signals this close together count as one: Ctrl-C comes from the terminal and from npm. */
 const sameSignalMs = 100
 
-/** The signals that stop a command, SIGHUP when its terminal is closed, and their exit codes. */
+/** The signals that stop a command, with its exit codes. Closing a terminal sends SIGHUP. */
 const codes = {
   SIGTERM: exitCodes.terminated,
   SIGINT: exitCodes.interrupted,
   SIGHUP: exitCodes.hungUp,
 } as const
-type StopSignal = keyof typeof codes
+export type StopSignal = keyof typeof codes
 const stopSignals = Object.keys(codes) as StopSignal[]
 
-/** The time that a stopped command has to clean up. */
-const cleanUpMs = 1_000
+/** Ends the process at the first signal, unless a command takes signals itself. */
+export function endOnSignal({ tell, showBar }: Pick<Terminal, 'tell' | 'showBar'>): void {
+  for (const signal of stopSignals) {
+    process.on(signal, () => {
+      if (process.listenerCount(signal) > 1) return
+      showBar('')
+      tell('Stopped.')
+      endBy(signal)
+    })
+  }
+}
 
 /**
- * Resolves with the first signal to stop, or when the input ends, if it is given. A second signal
- * exits at once, and so does a shutdown that takes too long.
+ * Ends the process by a signal that it has caught, after the other listeners for `exit`, which
+ * remove drafts. A shell then ends its loop as well, and systemd counts a success.
+ */
+export function endBy(signal: StopSignal): never {
+  process.removeAllListeners(signal)
+  process.on('exit', () => {
+    // Otherwise Node.js would wait for its threads, and one may be opening a named pipe that never
+    // gets its other end.
+    if (process.platform !== 'win32') process.kill(process.pid, signal)
+  })
+  process.exit(codes[signal])
+}
+
+/**
+ * Resolves with the first signal to stop, or with the end of the input, if one is given. A second
+ * signal ends the process at once, and so does a shutdown that takes too long.
  */
 export async function waitForStop(
   logger: Logger,
   input?: Readable,
 ): Promise<StopSignal | 'end of input'> {
+  const signal = stopOnSignal()
   const reason = await new Promise<StopSignal | 'end of input'>((resolve) => {
-    onSignal(resolve)
+    signal.addEventListener('abort', () => resolve(signal.reason))
     if (input !== undefined) finished(input.resume(), () => resolve('end of input'))
   })
   logger.info(`${reason}: finishing accepted requests, then stopping; a second signal stops now`)
   setTimeout(() => process.exit(1), defaultTimeouts.shutdownMs + 500).unref()
-  // It would keep the process alive.
-  input?.destroy()
   return reason
 }
 
-/** Aborts with the first signal, so that a command can end cleanly. A second one exits at once. */
+/** Aborts with the first signal, so that a command can finish what it does. */
 export function stopOnSignal(): AbortSignal {
   const controller = new AbortController()
-  onSignal((signal) => controller.abort(signal))
-  return controller.signal
-}
-
-/** Ends a command that was stopped by a signal, with the exit code of that signal. */
-export function throwIfStopped(signal: AbortSignal, message: string): void {
-  if (signal.aborted) throw toStopped(signal, message)
-}
-
-/** The end of a command that was stopped by a signal. */
-export function toStopped(signal: AbortSignal, message: string): CommandFailed {
-  const exitCode = codes[signal.reason as StopSignal]
-  // A named pipe that waits for its other end cannot be cancelled and would keep the process alive.
-  setTimeout(() => {
-    process.removeAllListeners(signal.reason)
-    process.kill(process.pid, signal.reason)
-  }, cleanUpMs).unref()
-  return new CommandFailed(exitCode, message)
-}
-
-function onSignal(receiveFirst: (signal: StopSignal) => void): void {
-  let signalledAt: number | undefined
-  function receive(signal: NodeJS.Signals): void {
-    if (signalledAt === undefined) {
-      signalledAt = performance.now()
-      receiveFirst(signal as StopSignal)
-      return
-    }
-    // A worker may get the signal of its terminal or of systemd, and then that of the primary
-    // process, which ends it by ending itself.
+  let signalledAt = Infinity
+  function receive(signal: StopSignal): void {
+    // A worker ignores a second signal: the terminal or systemd may have sent the first one, and
+    // the primary process the second. When the primary process ends, its workers end as well.
     if (!cluster.isWorker && performance.now() - signalledAt > sameSignalMs) process.exit(1)
+    if (!controller.signal.aborted) signalledAt = performance.now()
+    controller.abort(signal)
   }
   for (const signal of stopSignals) process.on(signal, receive)
+  return controller.signal
 }

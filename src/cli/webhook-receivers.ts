@@ -1,24 +1,19 @@
 import { randomUUID } from 'node:crypto'
-import { type StoreConfig, WrongConfig } from '../config.ts'
-import { isLoopback } from '../contract/loopback.ts'
+import { WrongConfig } from '../config.ts'
+import { isLoopback } from '../contract/setting-values.ts'
 import { testEvent } from '../contract/webhooks.ts'
 import { findEvent } from '../journal/reader.ts'
 import { type Delivery, maxReceivers, type Receiver } from '../store/receivers.ts'
 import { type Position, type Store, toPlantId } from '../store/store.ts'
-import { deliver } from '../webhooks/delivery.ts'
-import { findUrlMistake, newReceiver, newSecret, rotationMs } from '../webhooks/receiver.ts'
-import { defaultSettings } from '../webhooks/settings.ts'
+import { deliver, findUrlMistake, newReceiver, rotate } from '../webhooks/receiver.ts'
+import { defaultSettings } from '../webhooks/sender.ts'
 import { openTransport } from '../webhooks/transport.ts'
-import type { Call, Printed } from './command.ts'
-import { CommandFailed, exitCodes } from './exit.ts'
-import type { receiverFlags } from './flag-tables.ts'
-import { toCount } from './progress.ts'
+import type { Call, Printed, Run } from './commands.ts'
 import { toName } from './stores.ts'
-import { toPrintable, toTable } from './terminal.ts'
-import { toTime } from './tokens.ts'
+import { CommandFailed, exitCodes, toCount, toPrintable, toTable, toTime } from './terminal.ts'
 
 /** Adds a receiver and prints its secret alone on standard output. */
-export async function addReceiver(call: Call<typeof receiverFlags, 'new store'>): Promise<Printed> {
+export async function addReceiver(call: Call<'webhook add'>): Promise<Printed> {
   const { args, store, config } = call
   const { types = ['plant.created'], from } = call.flags
   const [url = ''] = args
@@ -62,68 +57,65 @@ async function toBegin(store: Store, from = 'latest', end: string): Promise<stri
   ])
 }
 
-/** The receiver that a command is about. */
-async function findReceiver({ args: [id = ''], store, config }: Call): Promise<Receiver> {
-  requireJournal(await store.newestPosition())
-  const receiver = (await store.receivers.list()).find((one) => one.id === id)
-  if (receiver === undefined) throw unknownReceiver(id, config)
-  return receiver
-}
-
-function unknownReceiver(id: string, { storeLocation }: StoreConfig): WrongConfig {
-  return new WrongConfig([
-    `No receiver in ${toName(storeLocation)} has the id ${id}. See: plant-store webhook list`,
-  ])
-}
-
-/** Stops sending until the receiver is resumed. */
-export function pauseReceiver(call: Call): Promise<Printed> {
-  const change = { kind: 'pause', reason: 'paused by the operator' } as const
-  return changeReceiver(call, 'paused', (id) => call.store.receivers.change(id, change))
-}
-
-/** Continues where a paused receiver stopped. */
-export function resumeReceiver(call: Call): Promise<Printed> {
-  return changeReceiver(call, 'active', (id) => call.store.receivers.change(id, { kind: 'resume' }))
-}
-
-/** Removes a receiver and its pending deliveries. */
-export function removeReceiver(call: Call): Promise<Printed> {
-  return changeReceiver(call, 'removed', (id) => call.store.receivers.remove(id))
-}
-
-async function changeReceiver(call: Call, state: string, change: (id: string) => Promise<string>) {
-  const { id } = await findReceiver(call)
-  if ((await change(id)) === 'unknown') throw unknownReceiver(id, call.config)
-  return { json: { id, state }, note: `Receiver ${id} is ${state}.` }
-}
-
-/** Makes a new secret and prints it alone on standard output. The old one signs for a day more. */
-export async function rotateSecret(call: Call): Promise<Printed> {
-  const { id, secrets } = await findReceiver(call)
-  const previousUntil = Date.now() + rotationMs
-  const rotated = { current: newSecret(), previous: secrets.current, previousUntil }
-  const set = (changed: typeof secrets) =>
-    call.store.receivers.change(id, { kind: 'set secrets', secrets: changed })
-  if ((await set(rotated)) === 'unknown') throw unknownReceiver(id, call.config)
-  const secret = rotated.current
-  const until = toTime(previousUntil)
-  return {
-    text: secret,
-    json: { id, secret, previousUntil: until },
-    undo: () => set(secrets),
-    remarks: [`Receiver ${id} gets a second signature, with the old secret, until ${until}.`],
+/** A command on one receiver, which another command may remove meanwhile. */
+function onReceiver(
+  act: (receiver: Receiver, call: Call<'webhook test'>) => Promise<Printed | 'unknown'>,
+): Run<'webhook test'> {
+  return async (call) => {
+    const { args, store, config } = call
+    const [id = ''] = args
+    requireJournal(await store.newestPosition())
+    const receiver = (await store.receivers.list()).find((one) => one.id === id)
+    const printed = receiver === undefined ? 'unknown' : await act(receiver, call)
+    if (printed !== 'unknown') return printed
+    throw new WrongConfig([
+      `No receiver in ${toName(config.storeLocation)} has the id ${id}. See: plant-store webhook list`,
+    ])
   }
 }
 
-const sample = '{"id":1,"name":"Monstera deliciosa","tag":"indoor"}'
+function changeReceiver(state: string, change: (store: Store, id: string) => Promise<string>) {
+  return onReceiver(async ({ id }, { store }) => {
+    if ((await change(store, id)) === 'unknown') return 'unknown'
+    return { json: { id, state }, note: `Receiver ${id} is ${state}.` }
+  })
+}
+
+/** Stops sending until the receiver is resumed. */
+export const pauseReceiver = changeReceiver('paused', ({ receivers }, id) =>
+  receivers.change(id, { kind: 'pause', reason: 'paused by the operator' }),
+)
+
+/** Continues where a paused receiver stopped. */
+export const resumeReceiver = changeReceiver('active', ({ receivers }, id) =>
+  receivers.change(id, { kind: 'resume' }),
+)
+
+/** Removes a receiver and its pending deliveries. */
+export const removeReceiver = changeReceiver('removed', ({ receivers }, id) => receivers.remove(id))
+
+/** Makes a new secret and prints it alone on standard output. The old one signs for a day more. */
+export const rotateSecret = onReceiver(async ({ id, secrets }, { store }) => {
+  const set = (changed: typeof secrets) =>
+    store.receivers.change(id, { kind: 'set secrets', secrets: changed })
+  const rotated = rotate(secrets)
+  if ((await set(rotated)) === 'unknown') return 'unknown'
+  const { current: secret, previousUntil } = rotated
+  const until = toTime(previousUntil)
+  return {
+    text: secret,
+    json: { id, secret, previousUntil },
+    undo: () => set(secrets),
+    remarks: [`Receiver ${id} gets a second signature, with the old secret, until ${until}.`],
+  }
+})
 
 /** Sends a signed sample to a receiver, and prints what came back. */
-export async function testReceiver(call: Call): Promise<Printed> {
-  const { id, url, secrets } = await findReceiver(call)
+export const testReceiver = onReceiver(async ({ id, url, secrets }) => {
   const transport = openTransport({ url, timeoutMs: defaultSettings.timeoutMs })
   const startedAt = performance.now()
-  const message = { id: `test-${randomUUID()}`, event: testEvent, body: sample }
+  const body = '{"id":1,"name":"Monstera deliciosa","tag":"indoor"}'
+  const message = { id: `test-${randomUUID()}`, event: testEvent, body }
   const { status = null, error = null } = await deliver(transport, secrets, message, () => true)
   transport.close()
   const ms = Math.round(performance.now() - startedAt)
@@ -132,71 +124,41 @@ export async function testReceiver(call: Call): Promise<Printed> {
   if (error === null) return printed
   const refusal = `Receiver ${id} did not take it: ${error}.`
   return { ...printed, failure: new CommandFailed(exitCodes.inputOutput, refusal) }
-}
+})
 
 /** Lists the changes that a receiver did not take, and why. */
-export async function listFailures(call: Call): Promise<Printed> {
-  const receiver = await findReceiver(call)
-  const failed = await call.store.receivers.listDeliveries(receiver.id, 'failed')
-  const json = failed.map(toFailureView)
-  if (json.length > 0) return { json, text: toFailureTable(json) }
-  return { json, note: await describeRest(receiver, call.store) }
-}
-
-/** Says what is still to be delivered to a receiver without failures. */
-async function describeRest(receiver: Receiver, store: Store): Promise<string> {
-  const { id } = receiver
-  const { changes } = await countBehind(store, receiver, Date.now())
-  if (changes === 0) return `Receiver ${id} has taken every change so far.`
-  const waiting = await store.receivers.listDeliveries(id, 'waiting')
-  const retried = waiting.filter(({ attempts }) => attempts > 0).length
-  const still = `${toCount(changes, 'changes')} ${changes === 1 ? 'is' : 'are'} still to be delivered`
-  const retries = retried === 0 ? '' : `; ${retried} ${retried === 1 ? 'is' : 'are'} being retried`
-  return `Receiver ${id} has no failures. ${still}${retries}.`
-}
-
-function toFailureView({ position, type, at, attempts, lastStatus, lastError }: Delivery) {
-  return {
-    position,
-    type,
-    at: toTime(at),
-    attempts,
-    lastStatus: lastStatus ?? null,
-    lastError: lastError ?? null,
-  }
-}
-
-function toFailureTable(views: readonly ReturnType<typeof toFailureView>[]): string {
-  const titles = ['POSITION', 'TYPE', 'AT', 'ATTEMPTS', 'LAST ERROR']
-  const rows = views.map(({ position, type, at, attempts, lastError }) => [
-    position,
-    type,
-    at ?? '-',
-    String(attempts),
-    lastError ?? '-',
-  ])
-  return toTable([titles, ...rows]).join('\n')
-}
+export const listFailures = onReceiver(async ({ id }, { store }) => {
+  const failures = await store.receivers.listDeliveries(id, 'failed')
+  const json = failures.map(({ position, type, at, attempts, lastStatus, lastError }) => {
+    return { position, type, at, attempts, lastStatus, lastError }
+  })
+  const table = toTable(json, {
+    POSITION: ({ position }) => position,
+    TYPE: ({ type }) => type,
+    AT: ({ at }) => toTime(at),
+    ATTEMPTS: ({ attempts }) => String(attempts),
+    'LAST ERROR': ({ lastError }) => lastError ?? '-',
+  })
+  return { json, text: table.join('\n'), note: `Receiver ${id} has no failures.` }
+})
 
 /** Sends every failure again, or one change of the journal. */
-export async function resend(call: Call): Promise<Printed> {
-  const { id, state } = await findReceiver(call)
-  const { store, config } = call
-  const position = call.args[1]
-  const failures = await store.receivers.retryFailures(id, Date.now(), position)
-  const isOther = failures === 0 && position !== undefined
-  if (isOther && (await resendEvent(id, position, store)) === 'unknown') {
-    throw unknownReceiver(id, config)
+export const resend = onReceiver(async ({ id, state }, { store, args }) => {
+  const [, position] = args
+  let resent = await store.receivers.retryFailures(id, Date.now(), position)
+  if (resent === 0 && position !== undefined) {
+    const delivery = await toDelivery(position, store)
+    if ((await store.receivers.addDelivery(id, delivery)) === 'unknown') return 'unknown'
+    resent = 1
   }
-  const resent = isOther ? 1 : failures
   const when = state === 'paused' ? 'once it is resumed' : 'now'
   const gets = `gets ${toCount(resent, 'changes')} again ${when}`
   const note = `Receiver ${id} ${resent === 0 ? 'has no failures to send again' : gets}.`
   return { json: { resent }, note }
-}
+})
 
-/** Sends a change that has not failed, or is no longer kept as a failure. */
-async function resendEvent(id: string, position: string, store: Store) {
+/** A delivery of a change that has not failed, or is no longer kept as a failure. */
+async function toDelivery(position: string, store: Store): Promise<Delivery> {
   const event = await findEvent(store, position)
   if (event === undefined) {
     throw new WrongConfig([
@@ -204,117 +166,71 @@ async function resendEvent(id: string, position: string, store: Store) {
     ])
   }
   const { type, at, plantJson: body } = event
-  const plantId = toPlantId(event)
   const first = { attempts: 0, dueAt: Date.now(), lastStatus: undefined, lastError: undefined }
-  return store.receivers.addDelivery(id, { position, type, at, plantId, body, ...first })
+  return { position, type, at, plantId: toPlantId(event), body, ...first }
 }
 
-/** The width of the table. Longer lines are cut. */
-const columns = 100
-
 /** Lists every receiver: all that is known of it, never its secrets. */
-export async function listReceivers({ store }: Call): Promise<Printed> {
+export async function listReceivers({ store }: Call<'webhook list'>): Promise<Printed> {
   requireJournal(await store.newestPosition())
   const now = Date.now()
   const views: ReceiverView[] = []
   for (const receiver of await store.receivers.list()) {
     views.push(toReceiverView(receiver, await countBehind(store, receiver, now)))
   }
-  if (views.length > 0) return { json: views, text: toReceiverTable(views) }
+  const table = toTable(views, {
+    ID: ({ id }) => id,
+    STATE: ({ state }) => state,
+    BEHIND: ({ behind }) => `${behind.changes} (${behind.seconds} s)`,
+    'LAST SUCCESS': ({ lastSuccessAt }) => toTime(lastSuccessAt, 'never'),
+    'LAST FAILURE': ({ lastFailureAt }) => toTime(lastFailureAt, 'never'),
+  })
+  const lines = table.flatMap((line, row) => [line, ...toDetails(views[row - 1])])
   const note = 'There is no receiver yet. Add one: plant-store webhook add URL'
-  return { json: views, note }
+  return { json: views, text: lines.map(toPrintable).join('\n'), note }
 }
 
-/** A table, with the long values on lines of their own below each row. */
-function toReceiverTable(views: readonly ReceiverView[]): string {
-  const titles = ['ID', 'STATE', 'BEHIND', 'LAST SUCCESS', 'LAST FAILURE']
-  const rows = views.map((view) => [
-    view.id,
-    view.state,
-    `${toBehind(view.behind.changes)} (${view.behind.seconds} s)`,
-    view.lastSuccessAt ?? 'never',
-    view.lastFailureAt ?? 'never',
-  ])
-  const [title = '', ...lines] = toTable([titles, ...rows])
-  const blocks = views.map((view, index) => [lines[index] ?? '', ...toDetails(view)])
-  return [title, ...blocks.flat()].map(shorten).join('\n')
+/** The long values of a receiver, on lines of their own below its row. */
+function toDetails(view: ReceiverView | undefined): string[] {
+  if (view === undefined) return []
+  const { url, types, position, reason, lastFailure: failure } = view
+  return Object.entries({ url, types: types.join(', '), position, reason, failure })
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `  ${name.padEnd(8)}  ${value}`)
 }
 
-function toDetails({ url, types, position, reason, lastFailure }: ReceiverView): string[] {
-  return [
-    `  url       ${url}`,
-    `  types     ${types.join(', ')}`,
-    `  position  ${position}`,
-    ...(reason === null ? [] : [`  reason    ${reason}`]),
-    ...(lastFailure === null ? [] : [`  failure   ${lastFailure}`]),
-  ]
-}
-
-function toBehind(changes: number): string {
-  return changes < maxCounted ? String(changes) : `${maxCounted}+`
-}
-
-function shorten(line: string): string {
-  const shown = toPrintable(line)
-  return shown.length <= columns ? shown : `${shown.slice(0, columns - 1)}…`
-}
-
-/** A receiver as `--json` shows it: never its secrets. */
+/** A receiver as it is shown: never its secrets. */
 function toReceiverView(receiver: Receiver, behind: Behind) {
-  const { id, url, types, state, reason = null, createdAt, progress } = receiver
-  return {
-    id,
-    url,
-    types,
-    state,
-    reason,
-    position: progress.position,
-    behind,
-    createdAt: toTime(createdAt),
-    lastSuccessAt: toTime(progress.lastSuccessAt),
-    lastFailureAt: toTime(progress.lastFailureAt),
-    lastFailure: progress.lastFailure ?? null,
-  }
+  const { id, url, types, state, reason, createdAt, progress } = receiver
+  const { position, lastSuccessAt, lastFailureAt, lastFailure } = progress
+  const times = { createdAt, lastSuccessAt, lastFailureAt, lastFailure }
+  return { id, url, types, state, reason, position, behind, ...times }
 }
 
 type ReceiverView = ReturnType<typeof toReceiverView>
-
-/** How many changes are not delivered to a receiver yet, and how old the oldest of them is. */
-interface Behind {
-  readonly changes: number
-  readonly seconds: number
-}
+type Behind = Awaited<ReturnType<typeof countBehind>>
 
 /** Counting stops here: the journal may hold millions. */
 const maxCounted = 100_000
 const pageEvents = 1_000
 
-/** Counts the changes that are not delivered to a receiver yet, up to a bound. */
-async function countBehind(
-  store: Pick<Store, 'readJournal' | 'receivers'>,
-  { id, types, progress }: Receiver,
-  now: number,
-): Promise<Behind> {
+/** How many changes are not delivered to a receiver yet, and how old the oldest of them is. */
+async function countBehind(store: Store, { id, types, progress }: Receiver, now: number) {
   const backlog = (await store.receivers.listBacklogs()).find((one) => one.id === id)
-  const wanted = new Set<string>(types)
-  const known = new Set(progress.ahead)
-  let changes = backlog?.changes ?? 0
-  let oldestAt = Math.min(now, backlog?.at ?? now)
-  let after: string = progress.position
+  let { changes, at: oldestAt } = backlog ?? { changes: 0, at: now }
+  let after = progress.position
   while (changes < maxCounted) {
     const page = await store.readJournal(after, pageEvents)
-    if (page === 'off') break
-    if (page === 'gone') {
-      if (after === 'oldest') break
+    if (page === 'gone' && after !== 'oldest') {
       after = 'oldest'
       continue
     }
+    if (typeof page === 'string' || page.events.length === 0) break
     const missing = page.events.filter(
-      ({ type, position }) => wanted.has(type) && !known.has(position),
+      ({ type, position }) => types.includes(type) && !progress.ahead.includes(position),
     )
     oldestAt = Math.min(oldestAt, missing[0]?.at ?? now)
     changes += missing.length
-    if (page.events.length === 0) break
     after = page.end
   }
   const seconds = changes === 0 ? 0 : Math.max(0, Math.round((now - oldestAt) / 1000))

@@ -53,13 +53,6 @@ export type ErrorNumber = keyof typeof errors
 /** The catalogue in ascending order. */
 export const errorNumbers = Object.keys(errors).map(Number) as ErrorNumber[]
 
-/** The statuses of the catalogue: the first three digits of its numbers. */
-export type ErrorStatus = `${ErrorNumber}` extends infer Text
-  ? Text extends `${infer First}${infer Second}${infer Third}${string}`
-    ? `${First}${Second}${Third}`
-    : never
-  : never
-
 /** The HTTP status of an error number. */
 export function toStatus(number: ErrorNumber): number {
   return Math.trunc(number / 100)
@@ -68,7 +61,7 @@ export function toStatus(number: ErrorNumber): number {
 interface FailureOptions {
   readonly headers?: Record<string, string>
   readonly cause?: unknown
-  readonly reason?: RefusalReason
+  readonly reason?: RefusalReason | undefined
   readonly shortMessage?: string
 }
 

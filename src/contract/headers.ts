@@ -1,11 +1,3 @@
-import type { ErrorStatus } from './errors.ts'
-
-interface Header {
-  readonly description: string
-  readonly schema: Readonly<Record<string, unknown>>
-  readonly example: string | number
-}
-
 /** Keeps browsers from guessing another media type. Every answer carries it. */
 export const contentTypeOptions = 'nosniff'
 
@@ -136,7 +128,7 @@ export const headers = {
     schema: text,
     example: 'Link, Location, ETag',
   },
-} as const satisfies Record<string, Header>
+} as const
 
 export type HeaderName = keyof typeof headers
 
@@ -157,13 +149,15 @@ export const headersOfOperation: Carried = {
   RateLimit: 'optional',
   'RateLimit-Policy': 'optional',
 }
-/** Of a status that an operation answers, and that is answered before one is reached, too. */
+/** For statuses that are also answered before a request reaches its operation. */
 const headersOfEither: Carried = { ...headersOfOperation, 'Cache-Control': 'optional' }
 const ofToken: Carried = { ...headersOfOperation, 'WWW-Authenticate': 'required' }
 const ofRate: Carried = { RateLimit: 'required', 'RateLimit-Policy': 'required' }
 
+export type FailureResponse = readonly [name: string, carried: Carried]
+
 /** The response of each status of a failure: its name in the document, and its headers. */
-export const failureResponses: Record<ErrorStatus, readonly [name: string, carried: Carried]> = {
+export const failureResponses: Readonly<Record<number, FailureResponse>> = {
   400: ['BadRequest', { ...headersOfEither, 'WWW-Authenticate': 'optional' }],
   401: ['Unauthorized', ofToken],
   403: ['Forbidden', ofToken],

@@ -19,7 +19,10 @@ export const limits = {
   bodyChunkBytes: 256,
   /** The number of connections that a process accepts. */
   connections: 10_000,
-  /** What one caller has begun and not yet answered; a page of plants or changes counts more. */
+  /**
+   * How many requests of one caller may be in progress; a page of plants counts as `pageWeight` of
+   * them.
+   */
   underWay: 256,
   pageWeight: 16,
   /** How long requests are begun in a turn of the event loop. The rest waits for the next one. */
@@ -33,8 +36,6 @@ export const limits = {
   imports: 4,
   /** How many of them one token may have. */
   importsOfToken: 2,
-  /** An import that receives fewer bytes than this within the request timeout is too slow. */
-  importBytesInTime: 64 * 1024,
   /** An import ends once it has refused this many lines. */
   refusedLines: 100_000,
   /** A gzipped import may expand to this many bytes plus this multiple of its size. */
@@ -44,54 +45,39 @@ export const limits = {
   eventStreams: 1_000,
   /** How many of them one token may have. */
   eventStreamsOfToken: 250,
-  /** A stream is cut when this much waits for its client. */
+  /** A live stream with more than this unread gets no more, and is cut after a second. */
   eventBytesWaiting: 1024 * 1024,
   /** A page of plants or events ends when it reaches this size. */
   pageBytes: 1024 * 1024,
   /** How many plants a search by name examines in one request; fewer if they are large. */
   examinedPlants: 5_000,
-  /** How many JSON Web Tokens are remembered. The longest that fit into the headers take 80 MB. */
+  /** How many verified tokens are remembered. The longest that fit into the headers take 80 MB. */
   verifiedTokens: 5_000,
   /** Unread answers may hold this much memory, over all connections. */
-  unreadBytes: 64 * 1024 * 1024,
+  unreadBytes: 32 * 1024 * 1024,
   retryAfterSeconds: 1,
 } as const
 
 /** The time limits. They are a parameter, so that tests can shorten them. */
-export interface Timeouts {
-  readonly headersTimeoutMs: number
-  readonly requestTimeoutMs: number
-  /** How long a client may stop reading. Node checks twice, so the real limit is up to double. */
-  readonly stallTimeoutMs: number
-  /** How long an idle connection is kept. */
-  readonly keepAliveTimeoutMs: number
-  /** How long a shutdown keeps serving, so that clients notice that the service is not ready. */
-  readonly idleGraceMs: number
-  /** The hard limit on a shutdown, whatever clients do. */
-  readonly shutdownMs: number
-  /** How long an export may take. While it runs, the store cannot reclaim space. */
-  readonly exportMs: number
-  /** How long an import may take. */
-  readonly importMs: number
-  /** How long the client of a stream may leave waiting events unread. */
-  readonly unreadMs: number
-  /** How often a stream sends a comment to keep the connection alive. */
-  readonly commentMs: number
-  /** How long the issuer of JSON Web Tokens may take to send its keys. */
-  readonly issuerMs: number
-}
-
-export const defaultTimeouts: Timeouts = {
+export const defaultTimeouts = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
+  /** How long a client may stop reading. Node checks twice, so the real limit is up to double. */
   stallTimeoutMs: 15_000,
-  // Longer than the 60 s after which common balancers drop their idle connections.
+  /** How long an idle connection is kept: longer than the 60 s of common balancers. */
   keepAliveTimeoutMs: 72_000,
+  /** How long a shutdown keeps serving, so that clients notice that the service is not ready. */
   idleGraceMs: 1_000,
+  /** The hard limit on a shutdown, whatever clients do. */
   shutdownMs: 9_000,
+  /** How long an export may take. While it runs, the store cannot reclaim space. */
   exportMs: 600_000,
+  /** How long an import may take. */
   importMs: 600_000,
-  unreadMs: 30_000,
+  /** How often a stream sends a comment to keep the connection alive. */
   commentMs: 10_000,
+  /** How long the issuer of JSON Web Tokens may take to send its keys. */
   issuerMs: 5_000,
 }
+
+export type Timeouts = Readonly<typeof defaultTimeouts>

@@ -1,6 +1,7 @@
-import { type ErrorNumber, type ErrorStatus, errorNumbers, errors, toStatus } from './errors.ts'
+import { type ErrorNumber, errorNumbers, errors, toStatus } from './errors.ts'
 import {
   type Carried,
+  type FailureResponse,
   failureResponses,
   type HeaderName,
   headers,
@@ -9,7 +10,6 @@ import {
 } from './headers.ts'
 import {
   failuresOf,
-  failuresOfCheck,
   type HealthCheck,
   type JsonBody,
   json,
@@ -19,7 +19,7 @@ import {
 } from './operation.ts'
 import { healthChecks, operations } from './operations.ts'
 import { idParameter, type ParameterName, parameters, toRequestName } from './parameters.ts'
-import type { AnyShape, ArrayShape, ObjectShape } from './schema.ts'
+import { type AnyShape, type ArrayShape, type ObjectShape, toExactJson } from './schema.ts'
 import { ErrorBody } from './shapes.ts'
 import { testEvent, webhookAnswers, webhookHeaders, webhooks } from './webhooks.ts'
 
@@ -145,13 +145,10 @@ function toOperationId(type: string): string {
 /** Every path with its operations. The introduction describes HEAD, OPTIONS and the web pages. */
 function buildPaths(components: Components): Record<string, Json> {
   const paths: Record<string, Json> = {}
-  for (const [name, operation] of Object.entries(operations)) {
+  for (const [name, operation] of Object.entries({ ...operations, ...healthChecks })) {
     const method = operation.method.toLowerCase()
     const described = describeOperation(components, name, operation)
     paths[operation.path] = { ...paths[operation.path], [method]: described }
-  }
-  for (const [name, check] of Object.entries(healthChecks)) {
-    paths[check.path] = { get: describeCheck(components, name, check) }
   }
   return paths
 }
@@ -159,14 +156,16 @@ function buildPaths(components: Components): Record<string, Json> {
 function describeOperation(
   components: Components,
   operationId: string,
-  operation: Operation,
+  operation: Operation | HealthCheck,
 ): Json {
-  const { summary, description, scope, path, body, successes } = operation
+  const { summary, description, scope, path, body } = operation
+  const usual = scope ? headersOfOperation : headersOfHealth
   return {
     operationId,
     summary,
-    tags: [scope === 'metrics:read' ? 'service' : 'plants'],
-    description: `${description} Requires the scope \`${scope}\`.`,
+    tags: [scope?.startsWith('plants:') ? 'plants' : 'service'],
+    description: scope ? `${description} Requires the scope \`${scope}\`.` : description,
+    ...(!scope && { security: [] }),
     parameters: [
       ...(path.includes('{id}') ? [components.refer('parameters', 'id', () => idParameter)] : []),
       ...operation.parameters.map(components.referToParameter),
@@ -179,12 +178,9 @@ function describeOperation(
     }),
     responses: {
       ...Object.fromEntries(
-        Object.entries(successes).map(([status, success]) => [
+        Object.entries(operation.successes).map(([status, success]) => [
           status,
-          {
-            ...buildSuccess(components, headersOfOperation, success),
-            ...buildLinks(operation, success),
-          },
+          { ...buildSuccess(components, usual, success), ...buildLinks(path, success) },
         ]),
       ),
       ...buildFailures(components, failuresOf(operation)),
@@ -192,29 +188,9 @@ function describeOperation(
   }
 }
 
-function describeCheck(components: Components, operationId: string, check: HealthCheck): Json {
-  const { summary, description, successes } = check
-  return {
-    operationId,
-    summary,
-    tags: ['service'],
-    description,
-    security: [],
-    responses: {
-      ...Object.fromEntries(
-        Object.entries(successes).map(([status, success]) => [
-          status,
-          buildSuccess(components, headersOfHealth, success),
-        ]),
-      ),
-      ...buildFailures(components, failuresOfCheck(check)),
-    },
-  }
-}
-
 /** Links from a created plant to the operations on it. */
-function buildLinks({ path }: Operation, { headers }: Success): Json {
-  if (!headers.includes('Location')) return {}
+function buildLinks(path: string, { headers }: Success): Json {
+  if (!('Location' in headers)) return {}
   const id = path.endsWith('{id}') ? '$request.path.id' : '$request.body#/id'
   const place = path.endsWith('{id}') ? path : `${path}/{id}`
   const there = Object.entries(operations).filter(([, operation]) => operation.path === place)
@@ -225,18 +201,13 @@ function buildLinks({ path }: Operation, { headers }: Success): Json {
 function buildSuccess(
   components: Components,
   usual: Carried,
-  { description, headers, optionalHeaders = [], body, alternatives = [] }: Success,
+  { description, headers, body, alternatives = [] }: Success,
 ): Json {
-  const own = [
-    ...optionalHeaders.map((name) => [name, 'optional']),
-    ...headers.map((name) => [name, 'required']),
-  ]
-  const carried: Carried = { ...usual, ...Object.fromEntries(own) }
   const bodies = body === undefined ? [] : [body, ...alternatives]
   const content = bodies.map((one) => [one.mediaType, buildContent(components, one)])
   return {
     description,
-    headers: components.referToHeaders(carried),
+    headers: components.referToHeaders({ ...usual, ...headers }),
     ...(content.length > 0 && { content: Object.fromEntries(content) }),
   }
 }
@@ -270,7 +241,7 @@ function buildFailures(components: Components, numbers: readonly ErrorNumber[]):
   return Object.fromEntries(
     [...byStatus].map(([status, own]) => {
       const all = errorNumbers.filter((number) => toStatus(number) === status)
-      const [name, carried] = failureResponses[String(status) as ErrorStatus]
+      const [name, carried] = failureResponses[status] as FailureResponse
       const build = () => buildFailure(components, all, carried)
       const response = components.refer('responses', name, build)
       if (all.length === own.length) return [status, response]
@@ -307,12 +278,11 @@ export type Json = Record<string, unknown>
 type Components = ReturnType<typeof buildComponents>
 
 /** Builds an empty collection. A part is added under its name when it is first referenced. */
-export function buildComponents() {
+function buildComponents() {
   const collected = { schemas: {}, parameters: {}, headers: {}, responses: {} } as Record<
     Kind,
     Json
   >
-  const shapes = new Map<string, ObjectShape | ArrayShape>()
 
   function refer(kind: Kind, name: string, build: () => Json): Json {
     collected[kind][name] ??= toJson(build())
@@ -321,13 +291,7 @@ export function buildComponents() {
 
   /** Refers to a shape by its title, and from it to the shapes of its parts. */
   function referToShape(shape: ObjectShape | ArrayShape): Json {
-    const { title } = shape
-    const known = shapes.get(title) ?? shape
-    if (known !== shape && !isSame(known, shape)) {
-      throw new Error(`Two different shapes of the contract have the title "${title}".`)
-    }
-    shapes.set(title, shape)
-    return refer('schemas', title, () => ({ ...shape, ...referToParts(shape) }))
+    return refer('schemas', shape.title, () => ({ ...shape, ...referToParts(shape) }))
   }
 
   function referToParts(shape: ObjectShape | ArrayShape): Json {
@@ -349,7 +313,7 @@ export function buildComponents() {
     return Object.fromEntries(names.map((name) => [name, referToHeader(name, carried[name])]))
   }
 
-  /** The form of a header that comes first has its plain name, the other one a suffix. */
+  /** The first form of a header gets its plain name, a second one a suffix. */
   function referToHeader(name: HeaderName, form: Carried[HeaderName]): Json {
     const { description, schema, example } = headers[name]
     const required = form === 'required' && { required: true }
@@ -368,13 +332,9 @@ export function buildComponents() {
 
 type Kind = 'schemas' | 'parameters' | 'headers' | 'responses'
 
-function isSame(one: ObjectShape | ArrayShape, other: ObjectShape | ArrayShape): boolean {
-  return JSON.stringify(toJson(one)) === JSON.stringify(toJson(other))
-}
-
 /** A part as JSON. A bigint keeps all of its digits. */
 function toJson(value: unknown): unknown {
-  if (typeof value === 'bigint') return JSON.rawJSON(String(value))
+  if (typeof value === 'bigint') return toExactJson(value)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, toJson(member)]))
 }

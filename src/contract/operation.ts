@@ -1,6 +1,6 @@
 import type { ErrorNumber } from './errors.ts'
 import type { Format } from './formats.ts'
-import type { HeaderName } from './headers.ts'
+import type { Carried } from './headers.ts'
 import type { ParameterName } from './parameters.ts'
 import type { ArrayShape, BodyShape, ObjectShape } from './schema.ts'
 import type { Scope } from './scopes.ts'
@@ -40,8 +40,7 @@ export interface Success {
   readonly body?: JsonBody | TextBody
   /** Other media types of the same body, for clients that prefer one of them (`Accept`). */
   readonly alternatives?: readonly TextBody[]
-  readonly headers: readonly HeaderName[]
-  readonly optionalHeaders?: readonly HeaderName[]
+  readonly headers: Carried
 }
 
 /** The contract of an operation. `{id}` in a path stands for the id of a plant. */
@@ -61,21 +60,12 @@ export interface Operation {
 }
 
 /** A check that needs no token, because its answer reveals nothing about the stored plants. */
-export interface HealthCheck {
-  readonly path: string
-  readonly summary: string
-  readonly description: string
-  readonly successes: Readonly<Record<number, Success>>
-  /** The failures of this check alone; `failuresOfCheck` adds those of the protocol. */
-  readonly failures: readonly ErrorNumber[]
-}
+export type HealthCheck = Omit<Operation, 'scope'> & { readonly scope?: never }
 
 /** The failures of HTTP and of the connection, on every path, before a request is routed. */
 export const protocolFailures: readonly ErrorNumber[] = [
   40000, 40800, 41400, 41700, 43100, 50300, 50500,
 ]
-/** The failures that are answered before an operation or a page adds its headers. */
-export const bareFailures: readonly ErrorNumber[] = [...protocolFailures, 40400]
 const operationFailures: readonly ErrorNumber[] = [
   40100, 40101, 40102, 40300, 42900, 50000, 50301, 50302,
 ]
@@ -85,25 +75,17 @@ const fileFailures: readonly ErrorNumber[] = [40002, 41500]
 const writeFailures: readonly ErrorNumber[] = [41300, 50400, 50700]
 
 /** Every failure that an operation can answer, in ascending order. */
-export function failuresOf(operation: Operation): ErrorNumber[] {
-  const { method, path, parameters, body, failures } = operation
-  return ascending([
+export function failuresOf(operation: Operation | HealthCheck): ErrorNumber[] {
+  const { method, path, scope, parameters, body, failures } = operation
+  const numbers = [
     ...protocolFailures,
-    ...operationFailures,
+    ...(scope ? operationFailures : []),
     ...(path.includes('{id}') ? [40004 as const] : []),
     ...(parameters.length > 0 ? [40005 as const] : []),
     ...(parameters.includes('If-None-Match') ? [41200 as const] : []),
     ...(body ? ('shape' in body ? bodyFailures : fileFailures) : []),
     ...(method === 'GET' ? [] : writeFailures),
     ...failures,
-  ])
-}
-
-/** Every failure that a health check can answer, in ascending order. */
-export function failuresOfCheck({ failures }: HealthCheck): ErrorNumber[] {
-  return ascending([...protocolFailures, ...failures])
-}
-
-function ascending(numbers: ErrorNumber[]): ErrorNumber[] {
+  ]
   return numbers.sort((a, b) => a - b)
 }

@@ -30,14 +30,13 @@ export const operations = {
     description:
       'Creates a new plant in the store. The response is sent once the plant is on disk. If a ' +
       'plant with this id exists, it stays as it is and the response is 409.',
-    parameters: ['Idempotency-Key', 'createIfMatch', 'If-None-Match'],
+    parameters: ['Idempotency-Key', 'If-Match', 'If-None-Match'],
     body: json(NewPlant),
     successes: {
       200: {
         description: 'Plant response: the plant is stored.',
         body: json(Plant),
-        headers: ['Location', 'ETag'],
-        optionalHeaders: ['Idempotency-Replayed'],
+        headers: { 'Idempotency-Replayed': 'optional', Location: 'required', ETag: 'required' },
       },
     },
     failures: [40900, 42200],
@@ -55,8 +54,7 @@ export const operations = {
       200: {
         description: 'A page of plants.',
         body: json(StoredPlants),
-        headers: ['Token-Scopes'],
-        optionalHeaders: ['Link'],
+        headers: { Link: 'optional', 'Token-Scopes': 'required' },
       },
     },
     failures: [],
@@ -69,10 +67,14 @@ export const operations = {
     description: 'Returns the plant with this id.',
     parameters: ['If-Match', 'If-None-Match'],
     successes: {
-      200: { description: 'The plant.', body: json(StoredPlant), headers: ['ETag'] },
+      200: {
+        description: 'The plant.',
+        body: json(StoredPlant),
+        headers: { ETag: 'required' },
+      },
       304: {
         description: 'The current state of the plant is one that `If-None-Match` lists.',
-        headers: ['ETag'],
+        headers: { ETag: 'required' },
       },
     },
     failures: [40401],
@@ -91,12 +93,12 @@ export const operations = {
       200: {
         description: 'The plant was replaced.',
         body: json(StoredPlant),
-        headers: ['ETag'],
+        headers: { ETag: 'required' },
       },
       201: {
         description: 'The plant was created.',
         body: json(StoredPlant),
-        headers: ['Location', 'ETag'],
+        headers: { Location: 'required', ETag: 'required' },
       },
     },
     failures: [],
@@ -108,7 +110,7 @@ export const operations = {
     summary: 'Delete a plant',
     description: 'Deletes the plant with this id.',
     parameters: ['If-Match', 'If-None-Match'],
-    successes: { 204: { description: 'The plant was deleted.', headers: [] } },
+    successes: { 204: { description: 'The plant was deleted.', headers: {} } },
     failures: [40401],
   },
   getMetrics: {
@@ -136,7 +138,7 @@ export const operations = {
             example: openMetricsExample,
           },
         ],
-        headers: ['Vary'],
+        headers: { Vary: 'required' },
       },
     },
     failures: [],
@@ -166,7 +168,7 @@ export const operations = {
       'Returns every create, replace and delete that succeeded, oldest first, each once. For a copy ' +
       'without a gap, request `after=latest`, list all plants, then follow the `Link` of the first ' +
       'response. With `Accept: text/event-stream` the response never ends.',
-    parameters: ['eventLimit', 'position', 'Last-Event-ID'],
+    parameters: ['limit', 'position', 'Last-Event-ID'],
     successes: {
       200: {
         description:
@@ -183,8 +185,7 @@ export const operations = {
             carries: Events,
           },
         ],
-        headers: ['Link', 'Vary'],
-        optionalHeaders: ['X-Accel-Buffering'],
+        headers: { 'X-Accel-Buffering': 'optional', Link: 'required', Vary: 'required' },
       },
     },
     failures: [40400, 41000],
@@ -197,21 +198,25 @@ export type OperationName = keyof Operations
 /** The health checks. They need no token. */
 export const healthChecks = {
   getHealth: {
+    method: 'GET',
     path: '/healthz',
     summary: 'Check that the process is alive',
     description: 'Returns 200 as long as the process answers requests.',
+    parameters: [],
     successes: {
-      200: { description: 'The process is alive.', body: json(Health), headers: [] },
+      200: { description: 'The process is alive.', body: json(Health), headers: {} },
     },
     failures: [],
   },
   getReadiness: {
+    method: 'GET',
     path: '/readyz',
     summary: 'Check that the service is ready',
     description:
       'Returns 200 while the store answers, and 503 when it does not or the service shuts down.',
+    parameters: [],
     successes: {
-      200: { description: 'The service is ready.', body: json(Health), headers: [] },
+      200: { description: 'The service is ready.', body: json(Health), headers: {} },
     },
     failures: [50000, 50301],
   },
@@ -221,14 +226,14 @@ export const healthChecks = {
  * The paths of the document, the web pages and their files. The document only mentions them, since
  * programs do not call them. `{name}` stands for the name of a file.
  */
-const webPaths = {
+export const webPaths = {
   getOpenApi: '/openapi.json',
   getPage: '/',
   getDocs: '/docs',
   getAsset: '/assets/{name}',
 } as const
 
-/** Every path that needs no token. */
+/** Every path that needs no token. The code calls all of them pages, health checks included. */
 export const pagePaths = {
   getHealth: healthChecks.getHealth.path,
   getReadiness: healthChecks.getReadiness.path,
@@ -250,8 +255,11 @@ function describeExport<const Name extends Format>(format: Name) {
       200: {
         description: 'The plants.',
         body: { ...formats[format], schemaFormat: 'binary' },
-        headers: ['Content-Disposition', 'Vary'],
-        optionalHeaders: ['Content-Encoding'],
+        headers: {
+          'Content-Encoding': 'optional',
+          'Content-Disposition': 'required',
+          Vary: 'required',
+        },
       },
     },
     failures: [],
@@ -274,7 +282,7 @@ function describeImport<const Name extends Format>(format: Name) {
       200: {
         description: 'The file was read, up to `endedAtLine` if that is given.',
         body: json(ImportReport),
-        headers: [],
+        headers: {},
       },
     },
   } as const

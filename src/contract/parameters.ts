@@ -2,18 +2,6 @@ import { delimiterNames } from './formats.ts'
 import { int64Bounds, storablePattern } from './schema.ts'
 import { maxSearchedCharacters } from './values.ts'
 
-/**
- * A parameter of a request. None has an example: documentation viewers fill examples in and send
- * them, and a request with an invented condition or key fails.
- */
-interface Parameter {
-  /** Its name in a request, if two parameters share one. */
-  readonly name?: string
-  readonly in: 'query' | 'header'
-  readonly description: string
-  readonly schema: Readonly<Record<string, unknown>>
-}
-
 /** The bounds of a page. */
 export const pageLimits = { default: 100, max: 1_000 }
 
@@ -34,32 +22,30 @@ export type Order = (typeof orders)[number]
 export const conflictRules = ['fail', 'skip', 'replace'] as const
 export type ConflictRule = (typeof conflictRules)[number]
 
-const pageLimit = {
-  type: 'integer',
-  format: 'int32',
-  minimum: 1,
-  maximum: pageLimits.max,
-  default: pageLimits.default,
-} as const
-
-/** The parameters of operations except the id in the path. A wrong or repeated one is 40005. */
+/**
+ * The parameters of operations except the id in the path. A wrong or repeated one is 40005. Two
+ * that share a `name` in requests have keys of their own. None has an example: documentation
+ * viewers fill examples in and send them, and a request with an invented condition or key fails.
+ */
 export const parameters = {
   limit: {
     in: 'query',
-    description: 'The maximum number of plants to return. A page ends at 1 MiB, too.',
-    schema: pageLimit,
+    description:
+      'The maximum number of plants, or of changes, on a page. A page ends at 1 MiB, too. A stream ' +
+      'of changes has no end.',
+    schema: {
+      type: 'integer',
+      format: 'int32',
+      minimum: 1,
+      maximum: pageLimits.max,
+      default: pageLimits.default,
+    },
   },
   exportLimit: {
     name: 'limit',
     in: 'query',
     description: 'The maximum number of plants to return: all of them, unless it is given.',
     schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 2 ** 31 - 1 },
-  },
-  eventLimit: {
-    name: 'limit',
-    in: 'query',
-    description: 'The maximum number of changes on a page. A stream has no end.',
-    schema: pageLimit,
   },
   position: {
     name: 'after',
@@ -132,13 +118,8 @@ export const parameters = {
     in: 'header',
     description:
       'Proceeds only if the current `ETag` of the plant is in this list, such as ' +
-      '`"1d8f0c5a7b21"`; `*` stands for any. A weak tag never matches.',
-    schema: { type: 'string', pattern: entityTagsPattern },
-  },
-  createIfMatch: {
-    name: 'If-Match',
-    in: 'header',
-    description: 'A create refuses it with 412: a plant that does not exist yet has no `ETag`.',
+      '`"1d8f0c5a7b21"`; `*` stands for any. A weak tag never matches. A create refuses it with ' +
+      '412: a plant that does not exist yet has no `ETag`.',
     schema: { type: 'string', pattern: entityTagsPattern },
   },
   'If-None-Match': {
@@ -155,7 +136,7 @@ export const parameters = {
       'the first response again and stores nothing. A random UUID is a good key.',
     schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
   },
-} as const satisfies Record<string, Parameter>
+} as const
 
 /** The id in the path. */
 export const idParameter = {
@@ -171,6 +152,31 @@ export type ParameterName = keyof typeof parameters
 
 /** The name of a parameter in a request. */
 export function toRequestName(name: ParameterName): string {
-  const { name: requestName = name }: Parameter = parameters[name]
-  return requestName
+  const parameter = parameters[name]
+  return 'name' in parameter ? parameter.name : name
+}
+
+/** The states of a plant that a client names, or `*` for any. */
+export type States = '*' | readonly bigint[]
+
+/** The conditions of a request (RFC 9110, section 13). An empty one always holds. */
+export interface Precondition {
+  /** If-Match. */
+  readonly match?: States | undefined
+  /** If-None-Match. */
+  readonly noneMatch?: States | undefined
+}
+
+/** The condition that this version does not meet. An undefined version means no plant. */
+export function findUnmet(
+  { match, noneMatch }: Precondition,
+  version: bigint | undefined,
+): keyof Precondition | undefined {
+  if (match !== undefined && !includes(match, version)) return 'match'
+  if (noneMatch !== undefined && includes(noneMatch, version)) return 'noneMatch'
+  return undefined
+}
+
+function includes(states: States, version: bigint | undefined): boolean {
+  return version !== undefined && (states === '*' || states.includes(version))
 }

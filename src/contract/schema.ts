@@ -29,6 +29,18 @@ export interface IntegerShape extends Described {
 /** The bounds of int64. */
 export const int64Bounds = { minimum: -(2n ** 63n), maximum: 2n ** 63n - 1n } as const
 
+declare global {
+  interface JSON {
+    /** Text for `stringify` to write as it is. TypeScript does not declare it yet. */
+    rawJSON(text: string): unknown
+  }
+}
+
+/** An integer for `JSON.stringify`, which writes all of its digits. */
+export function toExactJson(value: bigint): unknown {
+  return JSON.rawJSON(String(value))
+}
+
 /** Text without NUL. The pattern says `\x00` because RE2 does not support `\u0000`. */
 export const storablePattern = '^[^\\x00]*$'
 

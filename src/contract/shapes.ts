@@ -17,7 +17,8 @@ const id = {
   ...int64Bounds,
   description:
     'Identification number of the plant: any 64-bit signed integer, exact to the last digit. ' +
-    'JavaScript numbers round it beyond 2^53.',
+    'JavaScript numbers, and with them generated TypeScript clients, round it beyond 2^53: ' +
+    'read it as a bigint.',
   examples: [1],
 } as const satisfies IntegerShape
 

@@ -13,25 +13,27 @@ const canonicalInteger = /^(?:0|-?[1-9]\d{0,18})$/
 export const int64Range = `from ${minimum} to ${maximum}`
 
 /** Why a number is not an int64. */
-export type NotInt64 = 'not an integer' | 'too large' | 'too small'
+export type NotInt64 = 'a fraction' | 'too large' | 'too small'
 
 /**
  * The value of a JSON number if it is an int64, in any notation: 1, 1.0 and 1e0 are equal.
- * Works on the digits alone, so nothing is rounded and no exponent is expanded.
+ * Nothing is rounded, and no exponent beyond the digits is expanded.
  */
 export function toInt64(number: string): bigint | NotInt64 {
   if (plainInteger.test(number)) return BigInt(number)
   const parts = jsonNumber.exec(number)
-  if (parts === null) return 'not an integer'
+  if (parts === null) return 'a fraction'
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = parts
-  const digits = withoutLeadingZeros(whole + fraction)
-  const significant = withoutTrailingZeros(digits)
-  if (significant === '') return 0n
-  const zeros = digits.length - significant.length + Number(exponent) - fraction.length
-  if (zeros < 0) return 'not an integer'
+  const value = BigInt(whole + fraction)
+  const shift = Number(exponent) - fraction.length
+  if (value === 0n) return 0n
+  if (shift < -(whole + fraction).length) return 'a fraction'
   const beyond = sign === '-' ? 'too small' : 'too large'
-  if (significant.length + zeros > maxDigits) return beyond
-  return withinRange(BigInt(sign + significant + '0'.repeat(zeros))) ?? beyond
+  if (shift >= maxDigits) return beyond
+  const scale = 10n ** BigInt(Math.abs(shift))
+  if (shift < 0 && value % scale !== 0n) return 'a fraction'
+  const magnitude = shift < 0 ? value / scale : value * scale
+  return withinRange(sign === '-' ? -magnitude : magnitude) ?? beyond
 }
 
 /** The id in a path segment: digits with an optional minus sign, without leading zeros. */
@@ -41,19 +43,6 @@ export function toPathId(segment: string): bigint | undefined {
 
 function withinRange(value: bigint): bigint | undefined {
   return value >= minimum && value <= maximum ? value : undefined
-}
-
-// A regular expression anchored at the end would take quadratic time on a megabyte of zeros.
-function withoutTrailingZeros(digits: string): string {
-  let end = digits.length
-  while (end > 0 && digits[end - 1] === '0') end--
-  return digits.slice(0, end)
-}
-
-function withoutLeadingZeros(digits: string): string {
-  let start = 0
-  while (start < digits.length && digits[start] === '0') start++
-  return digits.slice(start)
 }
 
 /** Whether every engine can store this text and return it byte for byte. */

@@ -1,11 +1,4 @@
-import type { ObjectShape } from './schema.ts'
 import { NewPlant, StoredPlant } from './shapes.ts'
-
-interface Webhook {
-  readonly summary: string
-  readonly description: string
-  readonly body: ObjectShape
-}
 
 /** Every request that the service sends to receivers, by the value of `Plant-Event`. */
 export const webhooks = {
@@ -24,7 +17,7 @@ export const webhooks = {
     description: 'Sent for every plant that was deleted, with the plant as it was before.',
     body: StoredPlant,
   },
-} as const satisfies Record<string, Webhook>
+} as const
 
 export type WebhookType = keyof typeof webhooks
 

@@ -20,7 +20,7 @@ export interface Exchange {
   readonly path: string | undefined
   /** The path as the contract has it; undefined if it does not know it. */
   readonly route: string | undefined
-  /** Header fields of any answer to it: names and values alternate, as Node takes them. */
+  /** Header fields that its answer gets in any case: names and values alternate, as for Node. */
   readonly fields: string[]
   /** For the log: the token of the request. */
   tokenId: string | undefined
@@ -30,9 +30,9 @@ export interface Exchange {
   readonly startedAt: number
   /** Where the answer is counted for the metrics. */
   readonly counters: Counters
-  /** Lets the caller begin another request: called when the answer is made, maybe twice. */
+  /** Lets the caller begin another request. `send` calls it; a streamed body begins after it. */
   readonly leave: () => void
-  /** Counts the bytes of the answer that the client has not read yet (`buildUnread`). */
+  /** Counts the bytes of the answer that the client has not read yet (`buildUnreadCount`). */
   readonly countUnread: (response: ServerResponse, bytes: number) => void
 }
 
@@ -62,7 +62,7 @@ export type BodyStream = (
   verifyToken: () => unknown,
 ) => Promise<void>
 
-/** Adds a header field to any answer. */
+/** Adds a header field to the answer, even if that becomes an error. */
 export function addField({ fields }: Exchange, name: string, value: string): void {
   fields.push(name, value)
 }
@@ -70,7 +70,7 @@ export function addField({ fields }: Exchange, name: string, value: string): voi
 /** What a header value may not have: line breaks above all, which would begin another field. */
 const unsafe = /[^\t\x20-\x7e\x80-\xff]/
 
-/** Adds the headers of one answer to the fields of any. `Vary` and `Connection` stay single. */
+/** Adds headers to those that every answer gets. `Vary` and `Connection` stay single. */
 export function joinFields({ fields }: Pick<Exchange, 'fields'>, headers: Headers): string[] {
   const joined = fields.slice()
   for (const name in headers) {
@@ -100,18 +100,20 @@ export function send(
     bytes = Buffer.byteLength(body)
     fields.push('Content-Type', contentType, 'Content-Length', String(bytes))
   }
+  // The answer to HEAD says how large the body would be, but has none.
+  const bodyBytes = request.method === 'HEAD' ? 0 : bytes
   discardRest(request)
   if (typeof body === 'string') {
     sendWhole(response, status, fields, body, bytes)
-    if (request.socket.writableLength > 0) exchange.countUnread(response, bytes)
+    if (request.socket.writableLength > 0) exchange.countUnread(response, bodyBytes)
   } else response.writeHead(status, fields).end(body)
-  recordAnswer(exchange, status, bytes)
+  recordAnswer(exchange, status, bodyBytes)
 }
 
 const challenge = 'Bearer realm="plant-store"'
 const retryAfter = { 'Retry-After': String(limits.retryAfterSeconds) }
 
-/** The value of `WWW-Authenticate` in an answer that says what is wrong with the credentials. */
+/** The header that says what is wrong with the credentials. */
 export function toChallenge(error: string, scope?: string): Headers {
   const needed = scope === undefined ? '' : `, scope="${scope}"`
   return { 'WWW-Authenticate': `${challenge}, error="${error}"${needed}` }
@@ -158,7 +160,7 @@ export function recordAnswer(
   const seconds = (performance.now() - startedAt) / 1000
   countAnswer(counters, error ?? status, seconds, responseBytes)
   const requestBytes = Number(request.headers['content-length'] ?? 0)
-  if (requestBytes > 0) observe(counters.requestBytes, requestBytes)
+  if (requestBytes > 0) observe(counters.bytes.request, requestBytes)
 }
 
 /** Counts an answer by its status or error number. */
@@ -173,27 +175,33 @@ export function countAnswer(
   else known.count++
   counters.answered++
   observe(counters.seconds, seconds)
-  observe(counters.responseBytes, responseBytes)
+  observe(counters.bytes.response, responseBytes)
 }
 
 /**
- * Counts the memory that the answers of a server take until their clients have read them. Beyond
- * the bound over all connections, the clients that have not read for the longest time are cut, down
- * to half of it.
+ * Counts the memory that answers take until their clients have read them. Beyond the bound over all
+ * connections, the clients that have not read for the longest time are cut, down to half of it.
  */
-export function buildUnread(): Exchange['countUnread'] {
+export function buildUnreadCount(): Exchange['countUnread'] {
   /** The longest unread first. */
   const unread = new Map<ServerResponse, number>()
   let unreadBytes = 0
 
   function set(response: ServerResponse, bytes: number): void {
-    unreadBytes += bytes - (unread.get(response) ?? 0)
-    if (bytes === 0) unread.delete(response)
-    else unread.set(response, bytes)
+    const before = unread.get(response) ?? 0
+    unreadBytes += bytes - before
+    // Its client has read something: it moves to the end.
+    if (bytes < before) unread.delete(response)
+    if (bytes > 0) unread.set(response, bytes)
+    if (before === 0 && bytes > 0) response.once('close', forget)
+    if (before > 0 && bytes === 0) response.off('close', forget)
+  }
+
+  function forget(this: ServerResponse): void {
+    set(this, 0)
   }
 
   return (response, bytes) => {
-    if (!unread.has(response)) response.once('close', () => set(response, 0))
     set(response, bytes)
     if (unreadBytes <= limits.unreadBytes) return
     for (const longest of unread.keys()) {

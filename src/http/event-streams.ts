@@ -1,57 +1,51 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { Failure } from '../contract/errors.ts'
 import { eventStreamType } from '../contract/formats.ts'
 import { limits, type Timeouts } from '../contract/limits.ts'
 import type { JournalReader, SharedPage } from '../journal/reader.ts'
-import { toEventJson } from '../json/to-json.ts'
+import { toEventJson } from '../json/plant-json.ts'
 import type { JournalEvent, Position } from '../store/store.ts'
 import { type BodyStream, type Exchange, type Headers, joinFields, recordAnswer } from './answer.ts'
 
-/** The streams of a process. */
-export interface EventStreams {
-  /** A stream of the changes after a position. Sending it fails if there are too many. */
-  from(begin: Position): BodyStream
-  /** Ends every stream, and every new one right after its beginning. */
-  endAll(): void
-}
+export type EventStreams = ReturnType<typeof buildEventStreams>
 
 /** A stream that is being sent. */
 interface OpenStream {
-  readonly tokenId: string | undefined
-  readonly token: string
+  readonly exchange: Exchange
   readonly verifyToken: () => unknown
-  /** Ends it after a whole event, or cuts it if its client does not read. */
-  end(): void
-  comment(): void
-  /** Cuts it if its client has not read for too long. */
-  checkReader(): void
 }
 
-/** How often tokens and readers are checked. */
+/** How often tokens and what is unread are checked. */
 const checkMs = 250
-/** A client that reads nothing for this long while 1 MiB waits for it is cut. */
+/** How long a live stream may have more than `limits.eventBytesWaiting` unread. */
 const fullMs = 1_000
 const comment = Buffer.from(':\n\n')
 
-export function buildEventStreams(reader: JournalReader, timeouts: Timeouts): EventStreams {
+/** Builds the streams of a process. */
+export function buildEventStreams(reader: JournalReader, timeouts: Timeouts) {
   const streams = new Set<OpenStream>()
   let isEnding = false
   let checks: NodeJS.Timeout | undefined
-  let comments: NodeJS.Timeout | undefined
 
   function requireRoom(tokenId: string | undefined): void {
     const { eventStreams, eventStreamsOfToken } = limits
     if (streams.size >= eventStreams) throw tooManyStreams('The service', eventStreams)
-    const own = [...streams].filter((stream) => stream.tokenId === tokenId)
+    const own = [...streams].filter(({ exchange }) => exchange.tokenId === tokenId)
     if (own.length >= eventStreamsOfToken) throw tooManyStreams('This token', eventStreamsOfToken)
   }
 
   function check(): void {
-    for (const stream of streams) stream.checkReader()
-    const byToken = Map.groupBy(streams, ({ token }) => token)
+    for (const { exchange } of streams) {
+      const { response, countUnread } = exchange
+      // What is counted for a closed response would stay counted.
+      if (!response.closed) countUnread(response, response.writableLength)
+    }
+    const byToken = Map.groupBy(streams, ({ exchange }) => exchange.request.headers.authorization)
     for (const sharing of byToken.values()) {
       const [{ verifyToken }] = sharing as [OpenStream]
       Promise.try(verifyToken).catch(() => {
-        for (const stream of sharing) stream.end()
+        for (const { exchange } of sharing) end(exchange)
       })
     }
   }
@@ -59,18 +53,13 @@ export function buildEventStreams(reader: JournalReader, timeouts: Timeouts): Ev
   function add(stream: OpenStream): void {
     streams.add(stream)
     checks ??= setInterval(check, checkMs)
-    comments ??= setInterval(() => {
-      for (const one of streams) one.comment()
-    }, timeouts.commentMs)
   }
 
   function remove(stream: OpenStream): void {
     streams.delete(stream)
     if (streams.size > 0) return
     clearInterval(checks)
-    clearInterval(comments)
     checks = undefined
-    comments = undefined
   }
 
   async function sendFrom(
@@ -81,8 +70,6 @@ export function buildEventStreams(reader: JournalReader, timeouts: Timeouts): Ev
   ): Promise<void> {
     const { request, response } = exchange
     if (!isEnding) requireRoom(exchange.tokenId)
-    // Node's time limit is shorter than ours, and starts again with every write.
-    request.socket.setTimeout(0)
     const writtenBefore = request.socket.bytesWritten
     const own = {
       ...headers,
@@ -97,12 +84,18 @@ export function buildEventStreams(reader: JournalReader, timeouts: Timeouts): Ev
     else if (isEnding) response.end(start)
     else {
       response.write(start)
-      const stream = openStream(exchange, verifyToken)
+      const stream = { exchange, verifyToken }
       add(stream)
+      const comments = setInterval(() => {
+        if (response.writableLength === 0 && isWritable(response)) response.write(comment)
+      }, timeouts.commentMs)
       // A client that leaves ends its side. It would keep its slot until the next comment fails.
       if (request.socket.readableEnded) response.end()
-      else request.socket.once('end', stream.end)
-      await sendPages(exchange, begin).finally(() => remove(stream))
+      else request.socket.once('end', () => end(exchange))
+      await sendPages(exchange, begin).finally(() => {
+        clearInterval(comments)
+        remove(stream)
+      })
     }
     recordAnswer(exchange, 200, request.socket.bytesWritten - writtenBefore)
   }
@@ -111,76 +104,49 @@ export function buildEventStreams(reader: JournalReader, timeouts: Timeouts): Ev
   async function sendPages({ response }: Exchange, begin: Position): Promise<void> {
     const left = new AbortController()
     const { signal } = left
-    let resume: () => void = () => {}
-    const drained = () =>
-      new Promise<void>((resolve) => {
-        resume = resolve
-      })
-    response.on('drain', () => resume())
-    const closed = new Promise<void>((resolve) => {
-      response.once('close', () => {
-        left.abort()
-        resume()
-        resolve()
-      })
-    })
+    response.once('close', () => left.abort())
     if (response.closed) return
     for await (const page of reader.follow(begin, signal)) {
-      if (!isOpen(response)) break
+      if (!isWritable(response)) break
       if (typeof page === 'string') {
         // The client reconnects with its last position, and is then answered 410.
         response.destroy()
         break
       }
       const isTaken = response.write(toBytes(page))
-      // A client that is behind gets pages at its own pace. For a live one, 1 MiB may wait.
+      // A client that is behind gets pages at its own pace. A live one may leave 1 MiB unread, and
+      // more for a moment.
       const room = page.isLast ? limits.eventBytesWaiting : 0
-      if (!isTaken && response.writableLength > room) await drained()
+      if (isTaken || response.writableLength <= room) continue
+      const patience = page.isLast ? AbortSignal.any([signal, AbortSignal.timeout(fullMs)]) : signal
+      await once(response, 'drain', { signal: patience }).catch(() => {})
+      if (page.isLast && response.writableLength > room) response.destroy()
     }
-    await closed
-  }
-
-  function openStream(
-    { request, response, tokenId, countUnread }: Exchange,
-    verifyToken: () => unknown,
-  ): OpenStream {
-    let unsent = 0
-    let idleMs = 0
-    const isWaiting = () => response.writableLength > 0
-    return {
-      tokenId,
-      token: request.headers.authorization ?? '',
-      verifyToken,
-      end: () => void (isWaiting() ? response.destroy() : response.end()),
-      comment() {
-        if (!isWaiting() && isOpen(response)) response.write(comment)
-      },
-      checkReader() {
-        const left = response.writableLength
-        // Counted in checks, not by the clock: while the process is suspended, no client can read.
-        idleMs = isWaiting() && left === unsent ? idleMs + checkMs : 0
-        unsent = left
-        if (left > 0) countUnread(response, left)
-        const isFull = left > limits.eventBytesWaiting
-        if (idleMs > (isFull ? fullMs : timeouts.unreadMs)) response.destroy()
-      },
-    }
+    if (!response.closed) await once(response, 'close')
   }
 
   return {
+    /** A stream of the changes after a position. Sending it fails if there are too many. */
     from:
-      (begin) =>
-      (...call) =>
-        sendFrom(begin, ...call),
-    endAll() {
+      (begin: Position): BodyStream =>
+      (...answer) =>
+        sendFrom(begin, ...answer),
+    /** Ends every stream, and every new one right after its beginning. */
+    endAll(): void {
       isEnding = true
-      for (const stream of streams) stream.end()
+      for (const { exchange } of streams) end(exchange)
     },
   }
 }
 
+/** Ends a stream after a whole event, or cuts it if its client does not read. */
+function end({ response }: Exchange): void {
+  if (response.writableLength > 0) response.destroy()
+  else response.end()
+}
+
 /** Whether it can be written to. A response that has ended closes a little later. */
-function isOpen(response: Exchange['response']): boolean {
+function isWritable(response: ServerResponse): boolean {
   return !response.writableEnded && !response.destroyed
 }
 

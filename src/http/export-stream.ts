@@ -6,86 +6,63 @@ import { createGzip } from 'node:zlib'
 import { Failure } from '../contract/errors.ts'
 import { formats } from '../contract/formats.ts'
 import type { Timeouts } from '../contract/limits.ts'
-import type { Snapshot } from '../store/store.ts'
 import { type ExportQuery, writePlants } from '../transfer/export.ts'
-import { type BodyStream, type Exchange, type Headers, joinFields, recordAnswer } from './answer.ts'
+import { type BodyStream, joinFields, recordAnswer } from './answer.ts'
 import type { App } from './app.ts'
-import { takesGzip } from './negotiation.ts'
 import { breakOff } from './node/client-socket.ts'
+import { takesGzip } from './read-request.ts'
 
 /** How often the token of an export is checked. */
 const tokenCheckMs = 50
 
-/** Opens an export: every plant that the query finds, as of this moment. */
+/**
+ * Opens an export: every plant that the query finds, as of this moment. It is sent piece by piece:
+ * as fast as the client reads, within the time limit, and only while its token is valid.
+ */
 export async function openExport(
   { store, timeouts }: App,
   tokenId: string,
   query: ExportQuery,
 ): Promise<BodyStream> {
   const snapshot = await store.openSnapshot(tokenId)
-  const { contentType } = formats[query.format]
-  return (exchange, headers, verifyToken) =>
-    sendExport(
-      exchange,
-      { ...headers, 'Content-Type': contentType },
-      {
-        snapshot,
-        query,
-        timeouts,
-        verifyToken,
-      },
-    )
-}
 
-interface Export {
-  readonly snapshot: Snapshot
-  readonly query: ExportQuery
-  readonly timeouts: Timeouts
-  readonly verifyToken: () => unknown
-}
-
-/**
- * Sends an export piece by piece: as fast as the client reads, within the time limit, and only
- * while its token is valid.
- */
-async function sendExport(
-  exchange: Exchange,
-  headers: Headers,
-  { snapshot, query, timeouts, verifyToken }: Export,
-): Promise<void> {
-  const { request, response } = exchange
-  const writtenBefore = request.socket.bytesWritten
-  // The answer to HEAD has no body, so none is written.
-  const pieces = request.method === 'HEAD' ? [] : inTurns(writePlants(snapshot, query))
-  const source = Readable.from(pieces, { objectMode: false })
-  const end = (reason: Error) => source.destroy(reason)
-  const timer = setTimeout(end, timeouts.exportMs, tooSlow(timeouts))
-  // By a timer, not with each piece: a client that does not read takes no more pieces.
-  const watch = setInterval(() => Promise.try(verifyToken).catch(end), tokenCheckMs)
-  source.once('close', () => {
-    clearTimeout(timer)
-    clearInterval(watch)
-    snapshot.close().catch(() => {})
-  })
-  try {
-    // A failure before the first piece still gets a status of its own.
-    await once(source, 'readable')
-    if (!response.destroyed) {
-      const isGzip = takesGzip(request.headers['accept-encoding'])
-      const own = isGzip ? { ...headers, 'Content-Encoding': 'gzip' } : headers
-      response.writeHead(200, joinFields(exchange, own))
-      // Comes before the pipeline, which would close the connection as after a whole answer.
-      source.once('error', () => breakOff(request.socket))
-      await pipeline([source, ...(isGzip ? [createGzip()] : []), response])
+  return async (exchange, headers, verifyToken) => {
+    const { request, response } = exchange
+    const writtenBefore = request.socket.bytesWritten
+    // The answer to HEAD has no body, so none is written.
+    const pieces = request.method === 'HEAD' ? [] : inTurns(writePlants(snapshot, query))
+    const source = Readable.from(pieces, { objectMode: false })
+    const end = (reason: Error) => source.destroy(reason)
+    const timer = setTimeout(end, timeouts.exportMs, tooSlow(timeouts))
+    // By a timer, not with each piece: a client that does not read takes no more pieces.
+    const watch = setInterval(() => Promise.try(verifyToken).catch(end), tokenCheckMs)
+    source.once('close', () => {
+      clearTimeout(timer)
+      clearInterval(watch)
+      snapshot.close().catch(() => {})
+    })
+    try {
+      // A failure before the first piece still gets a status of its own.
+      await once(source, 'readable')
+      if (!response.destroyed) {
+        const isGzip = takesGzip(request.headers['accept-encoding'])
+        const { contentType } = formats[query.format]
+        const encoding = isGzip && { 'Content-Encoding': 'gzip' }
+        const own = { ...headers, 'Content-Type': contentType, ...encoding }
+        response.writeHead(200, joinFields(exchange, own))
+        // Comes before the pipeline, which would close the connection as after a whole answer.
+        source.once('error', () => breakOff(request.socket))
+        await pipeline([source, ...(isGzip ? [createGzip()] : []), response])
+      }
+    } catch (error) {
+      // A client that leaves early is not a failure.
+      const { code } = error as NodeJS.ErrnoException
+      if (code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+    } finally {
+      source.destroy()
     }
-  } catch (error) {
-    // A client that leaves early is not a failure.
-    const { code } = error as NodeJS.ErrnoException
-    if (code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
-  } finally {
-    source.destroy()
+    recordAnswer(exchange, 200, request.socket.bytesWritten - writtenBefore)
   }
-  recordAnswer(exchange, 200, request.socket.bytesWritten - writtenBefore)
 }
 
 /** Yields to other requests between two pieces, however fast the client reads. */

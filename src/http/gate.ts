@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { nextTick } from 'node:process'
 import { limits } from '../contract/limits.ts'
 import type { TokenVerifier } from '../tokens/verify.ts'
-import { toToken } from './request-parameters.ts'
+import { toToken } from './read-request.ts'
 
 /*
  * The gate: every request of any method passes through it before it begins.
@@ -19,18 +19,18 @@ import { toToken } from './request-parameters.ts'
  * - Health checks come first.
  *
  * One request of each connection can wait here, so the gate holds at most as many requests as there
- * are connections. `isLate` tells a request that has waited for too long to be worth beginning.
+ * are connections. The router refuses one that has waited for longer than `limits.gateWaitMs`.
  */
 
-/** How many requests are begun before the work that they have left to promises is done. */
+/** After beginning this many requests, the gate lets the promises that they left run. */
 const unfinishedInARow = 8
 /** How many health checks a turn begins before all other requests. */
 const healthPerTurn = 16
-/** While connections come in, one in a turn, only every eighth turn begins requests. */
-const acceptedInARow = 8
+/** While connections come in, one in a turn, requests begin only in every eighth turn. */
+const acceptingTurnsInARow = 8
 
-/** Begins a request. `leave` is called when its answer is made: it may be called again. */
-export type Begin = (response: ServerResponse, leave: () => void, isLate: boolean) => void
+/** Begins a request. `leave` is called once its answer is made, maybe more than once. */
+type Begin = (response: ServerResponse, leave: () => void, waitedMs: number) => void
 
 interface Waiting {
   readonly response: ServerResponse
@@ -43,31 +43,29 @@ interface Caller {
   underWay: number
 }
 
-const stay = () => {}
-
-export interface Gate {
-  add(response: ServerResponse): void
-  /** Tells that a connection has come in. */
-  noteConnection(): void
-}
+/** Health checks take no place of a caller, which they could leave. */
+const leaveNothing = () => {}
 
 /** Builds the gate. The tokens tell which ones were verified before. */
-export function buildGate(tokens: Pick<TokenVerifier, 'findId'>, begin: Begin): Gate {
+export function buildGate(tokens: Pick<TokenVerifier, 'findId'>, begin: Begin) {
   const callers = new Map<string, Caller>()
   /** The callers that have requests waiting and may begin one, in the order of their turns. */
   const ready = new Set<Caller>()
   const health: ServerResponse[] = []
   let isScheduled = false
+  /** Whether a connection has come in since the last turn, and in how many turns in a row. */
   let hasAccepted = false
-  let accepted = 0
+  let acceptingTurns = 0
+  /** Until when this turn begins requests; 0 until it has begun one. */
   let turnEndsAt = 0
 
-  /** The id of the verified token. Everybody else is one caller. Health checks never wait. */
-  function toCaller({ url, headers }: IncomingMessage): string | undefined {
-    if (url === '/healthz' || url === '/readyz') return undefined
+  /** The id of the verified token; empty for all without one, undefined for health checks. */
+  function toCallerId({ url = '', headers }: IncomingMessage): string | undefined {
+    if (/^\/(?:healthz|readyz)(?:\?|$)/.test(url)) return undefined
     return tokens.findId(toToken(headers)) ?? ''
   }
 
+  /** Tells that a connection has come in. */
   function noteConnection(): void {
     hasAccepted = true
     schedule()
@@ -82,19 +80,13 @@ export function buildGate(tokens: Pick<TokenVerifier, 'findId'>, begin: Begin): 
   function beginTurn(): void {
     isScheduled = false
     if (health.length > 0) {
-      for (const response of health.splice(0, healthPerTurn)) begin(response, stay, false)
+      for (const response of health.splice(0, healthPerTurn)) begin(response, leaveNothing, 0)
     }
-    accepted = hasAccepted ? accepted + 1 : 0
+    acceptingTurns = hasAccepted ? acceptingTurns + 1 : 0
     hasAccepted = false
     turnEndsAt = performance.now() + limits.turnMs
-    if (accepted % acceptedInARow > 0) schedule()
+    if (acceptingTurns % acceptingTurnsInARow > 0) schedule()
     else continueTurn()
-  }
-
-  /** Whether this turn has time left, which begins with the first request. */
-  function hasTime(now: number): boolean {
-    if (turnEndsAt === 0) turnEndsAt = now + limits.turnMs
-    return now < turnEndsAt
   }
 
   /** Begins requests that have waited: one at least, so that each turn makes progress. */
@@ -104,8 +96,8 @@ export function buildGate(tokens: Pick<TokenVerifier, 'findId'>, begin: Begin): 
     while (ready.size > 0) {
       const response = beginNext(now)
       now = performance.now()
-      if (!hasTime(now)) break
-      // They have left work to promises. A tick that a microtask schedules comes after all of it.
+      if (now >= turnEndsAt) break
+      // A tick that a microtask schedules runs after the promises that these requests have left.
       if (!response.writableEnded && ++unfinished === unfinishedInARow) {
         queueMicrotask(() => nextTick(continueTurn))
         return
@@ -119,9 +111,9 @@ export function buildGate(tokens: Pick<TokenVerifier, 'findId'>, begin: Begin): 
   function beginNext(now: number): ServerResponse {
     const [caller] = ready as unknown as [Caller]
     const { response, since } = caller.waiting.shift() as Waiting
-    // One that is alone is at the end already, and keeps its place.
+    // A lone caller is at the end already.
     if (ready.size > 1) ready.delete(caller)
-    enter(caller, response, now - since > limits.gateWaitMs)
+    enter(caller, response, now - since)
     if (mayBegin(caller)) ready.add(caller)
     else ready.delete(caller)
     return response
@@ -131,7 +123,7 @@ export function buildGate(tokens: Pick<TokenVerifier, 'findId'>, begin: Begin): 
     return waiting.length > 0 && underWay < limits.underWay
   }
 
-  function enter(caller: Caller, response: ServerResponse, isLate: boolean): void {
+  function enter(caller: Caller, response: ServerResponse, waitedMs: number): void {
     const weight = toWeight(response.req)
     let isInside = true
     caller.underWay += weight
@@ -146,7 +138,7 @@ export function buildGate(tokens: Pick<TokenVerifier, 'findId'>, begin: Begin): 
           schedule()
         } else if (caller.underWay + caller.waiting.length === 0) callers.delete(caller.id)
       },
-      isLate,
+      waitedMs,
     )
   }
 
@@ -159,25 +151,25 @@ export function buildGate(tokens: Pick<TokenVerifier, 'findId'>, begin: Begin): 
   }
 
   function add(response: ServerResponse): void {
-    const id = toCaller(response.req)
+    const id = toCallerId(response.req)
     if (id === undefined) health.push(response)
     else {
       const caller = findCaller(id)
       const now = performance.now()
+      // The time of a turn begins with its first request.
+      if (turnEndsAt === 0) turnEndsAt = now + limits.turnMs
       const { method } = response.req
       // A write is cheap to begin, and expensive to hold back: its body follows at once. Reads are
       // cheaper together.
       const isWrite = method !== 'GET' && method !== 'HEAD'
-      const isFirst = ready.size === 0 && accepted === 0 && caller.underWay < limits.underWay
-      if (isWrite && isFirst && id !== '' && hasTime(now)) {
-        enter(caller, response, false)
-        // The turn ends when the event loop has come around.
-        if (!isScheduled) schedule()
-        return
+      const isFirst = ready.size === 0 && acceptingTurns === 0 && caller.underWay < limits.underWay
+      if (isWrite && isFirst && id !== '' && now < turnEndsAt) enter(caller, response, 0)
+      else {
+        caller.waiting.push({ response, since: now })
+        if (mayBegin(caller)) ready.add(caller)
       }
-      caller.waiting.push({ response, since: now })
-      if (mayBegin(caller)) ready.add(caller)
     }
+    // Also ends this turn, when the event loop has come around.
     schedule()
   }
 
@@ -185,8 +177,8 @@ export function buildGate(tokens: Pick<TokenVerifier, 'findId'>, begin: Begin): 
 }
 
 /**
- * How much of `limits.underWay` a request takes. A page of plants, however its path is spelled,
- * counts as many others.
+ * How much of `limits.underWay` a request takes. A path can be spelled in many ways, so every read
+ * weighs as much as a page of plants, unless its path surely names one plant or the events.
  */
 function toWeight({ method, url = '' }: IncomingMessage): number {
   const isRead = method === 'GET' || method === 'HEAD'

@@ -1,24 +1,18 @@
 import { Failure } from '../contract/errors.ts'
-import { eventStreamType, type Format } from '../contract/formats.ts'
+import { delimiters, eventStreamType, type Format } from '../contract/formats.ts'
 import { limits } from '../contract/limits.ts'
 import type { OperationName } from '../contract/operations.ts'
-import { latest, pageLimits } from '../contract/parameters.ts'
-import { findUnmet, type Precondition } from '../contract/precondition.ts'
+import { findUnmet, latest, type Precondition, pageLimits } from '../contract/parameters.ts'
 import type { Scope } from '../contract/scopes.ts'
-import type { NewPlant } from '../contract/shapes.ts'
-import { toEventArray, toJson, toJsonArray, toReportJson } from '../json/to-json.ts'
-import type { JournalPage, Position, VersionedPlant } from '../store/store.ts'
+import type { NewPlant, StoredPlant } from '../contract/shapes.ts'
+import { toEventArray, toJson, toJsonArray, toReportJson } from '../json/plant-json.ts'
+import { searchPlants } from '../store/lists.ts'
+import type { JournalPage, ListQuery, Position, Store, VersionedPlant } from '../store/store.ts'
 import type { Answer } from './answer.ts'
 import type { App } from './app.ts'
 import { openExport } from './export-stream.ts'
-import type { FileUpload } from './file-upload.ts'
-import { listPage } from './page-of-plants.ts'
-import {
-  expectedPosition,
-  type RequestParameters,
-  readPosition,
-  toETag,
-} from './request-parameters.ts'
+import type { FileUpload } from './imports.ts'
+import { expectedPosition, type RequestParameters, readPosition, toETag } from './read-request.ts'
 
 /** A request to an operation, judged. Its declaration in the contract says what it has of these. */
 export interface Call {
@@ -44,7 +38,7 @@ export const handlers: Readonly<Record<OperationName, Handler>> = {
     const { id, name, tag } = plant
     const key = parameters['Idempotency-Key']
     // A plant that does not exist yet has no state that could match.
-    if (parameters.createIfMatch !== undefined) throw nothingToMatch()
+    if (parameters['If-Match'] !== undefined) throw nothingToMatch()
     if (key !== undefined) requireKeysLeft(app, tokenId)
     const outcome =
       key === undefined
@@ -53,8 +47,8 @@ export const handlers: Readonly<Record<OperationName, Handler>> = {
     if (outcome === 'exists') {
       // Without a condition, the state of the stored plant does not matter.
       const stored = parameters['If-None-Match'] && (await app.store.getPlant(id))
-      const condition = { match: undefined, noneMatch: parameters['If-None-Match'] }
-      if (findUnmet(condition, stored?.version) !== undefined) throw conditionFailed(parameters)
+      const unmet = findUnmet(toPrecondition(parameters), stored?.version)
+      if (unmet !== undefined) throw conditionFailed(parameters)
       throw new Failure(40900, `A plant with the id ${id} exists. It was not changed.`)
     }
     if (outcome === 'key reused') {
@@ -111,7 +105,7 @@ export const handlers: Readonly<Record<OperationName, Handler>> = {
   },
 
   async listEvents({ app, parameters, mediaType }) {
-    const { eventLimit: limit = pageLimits.default } = parameters
+    const { limit = pageLimits.default } = parameters
     const isStream = mediaType === eventStreamType
     const after = isStream ? toStart(parameters) : parameters.position
     const { begin, events, end } = await readEvents(app, after, isStream ? 1 : limit)
@@ -130,7 +124,8 @@ export const handlers: Readonly<Record<OperationName, Handler>> = {
 }
 
 async function exportPlants({ app, parameters, tokenId }: Call, format: Format): Promise<Answer> {
-  const { after, tag, exportLimit: limit, delimiter, spreadsheet } = parameters
+  const { after, tag, exportLimit: limit, delimiter: name, spreadsheet } = parameters
+  const delimiter = name && delimiters[name]
   const headers = {
     'Content-Disposition': `attachment; filename="plants.${format}"`,
     Vary: 'Accept-Encoding',
@@ -143,7 +138,8 @@ async function importPlants(
   { app, parameters, file, tokenId }: Call,
   format: Format,
 ): Promise<Answer> {
-  const { 'on-conflict': rule = 'fail', 'dry-run': dryRun = false, delimiter } = parameters
+  const { 'on-conflict': rule = 'fail', 'dry-run': dryRun = false, delimiter: name } = parameters
+  const delimiter = name && delimiters[name]
   const report = await app.imports.run(file, { format, delimiter, rule, dryRun, tokenId })
   return { status: 200, headers: {}, body: toReportJson(report) }
 }
@@ -177,11 +173,19 @@ function toLink(app: App, { limit, after, tag, name, order }: Call['parameters']
   const byTag = tag === undefined ? '' : `&tag=${toQueryText(tag)}`
   const byName = name === undefined ? '' : `&name=${toQueryText(name)}`
   const inOrder = order === undefined ? '' : `&order=${order}`
-  const query = `limit=${limit}&after=${after}${byTag}${byName}${inOrder}`
-  return `<${toBaseUrl(app)}/plants?${query}>; rel="next"`
+  const target = `/plants?limit=${limit}&after=${after}${byTag}${byName}${inOrder}`
+  if (target.length > limits.urlBytes) throw nextTooLong()
+  return `<${toBaseUrl(app)}${target}>; rel="next"`
 }
 
-/** Text in a query, with as few escapes as possible: a tag that fitted into a URL fits again. */
+function nextTooLong(): Failure {
+  return new Failure(
+    40005,
+    `The query parameter tag is too long: the URL of the next page would have more than ${limits.urlBytes} characters.`,
+  )
+}
+
+/** Text in a query, with as few escapes as possible. */
 function toQueryText(text: string): string {
   return encodeURIComponent(text)
     .replaceAll('%20', '+')
@@ -257,4 +261,43 @@ function switchedOff(): Failure {
     41000,
     'Another process has switched the journal off. Every process of a store needs the same JOURNAL_KEEP.',
   )
+}
+
+/**
+ * Reads a page: up to the limit or 1 MiB of JSON, but at least one plant, however large. `next` is
+ * the id after which the next one begins, while more plants follow.
+ */
+async function listPage(
+  store: Store,
+  { name, ...query }: ListQuery & { readonly name: string | undefined },
+) {
+  // One more than the limit, to know whether another page follows.
+  const found =
+    name === undefined
+      ? await store.listPlants({ ...query, limit: query.limit + 1 })
+      : await searchPlants(store, { ...query, name })
+  const plants = takePage(found.plants, query.limit)
+  const last = plants.at(-1)?.id
+  if (plants.length < found.plants.length) return { plants, next: last }
+  if ('isWhole' in found) return { plants, next: found.isWhole ? undefined : last }
+  return { plants, next: found.next }
+}
+
+/** The most bytes of JSON that a UTF-16 code unit takes, as `\u0001` does. */
+const maxUnitBytes = 6
+/** The most bytes of JSON that a plant takes beside its texts. */
+const maxFrameBytes = 64
+
+/** As many of the first plants as fit into a page of JSON. */
+function takePage(plants: readonly StoredPlant[], limit: number): StoredPlant[] {
+  const page = plants.slice(0, limit)
+  let units = 0
+  for (const { name, tag = '' } of page) units += name.length + tag.length
+  if (units * maxUnitBytes + page.length * maxFrameBytes <= limits.pageBytes) return page
+  let bytes = 0
+  const end = page.findIndex((plant) => {
+    bytes += Buffer.byteLength(toJson(plant)) + 1
+    return bytes > limits.pageBytes
+  })
+  return end === -1 ? page : page.slice(0, Math.max(end, 1))
 }

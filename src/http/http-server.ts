@@ -1,16 +1,15 @@
 import type { Failure } from '../contract/errors.ts'
 import { limits } from '../contract/limits.ts'
+import { findDescriptorLimit } from '../metrics/process.ts'
 import { countAnswer, newRequestId } from './answer.ts'
 import type { App, Parts } from './app.ts'
-import { countFreeDescriptors } from './descriptors.ts'
 import { buildEventStreams } from './event-streams.ts'
-import { hasLongBody } from './file-upload.ts'
 import { buildGate } from './gate.ts'
 import { buildImports } from './imports.ts'
 import { buildNodeServer, type NodeServer } from './node/node-server.ts'
 import { toClientFailure, toRawAnswer } from './protocol.ts'
 import { buildTokenCount } from './rate-limit.ts'
-import { openRequestLog } from './request-log.ts'
+import { buildRequestLog } from './request-log.ts'
 import { buildRouter } from './router.ts'
 import { shuttingDown } from './web-pages.ts'
 
@@ -21,7 +20,7 @@ export function buildHttpServer(parts: Parts): Omit<NodeServer, 'countConnection
     ...parts,
     imports: buildImports(store),
     streams: buildEventStreams(parts.reader, timeouts),
-    log: openRequestLog(parts.logger, parts.settings.trustedProxies),
+    log: buildRequestLog(parts.logger, parts.settings.trustedProxies),
     countKey: buildTokenCount(limits.keyLifetimeMs),
     isDraining: false,
   }
@@ -44,7 +43,6 @@ export function buildHttpServer(parts: Parts): Omit<NodeServer, 'countConnection
     onRequest: gate.add,
     toFailure: (error) => toClientFailure(error, timeouts),
     toRefusal: (failure, { remoteAddress }) => toRefusal(failure, remoteAddress),
-    hasLongBody,
     onDrop: metrics.countDrop,
   })
   metrics.watchConnections(countConnections)
@@ -57,7 +55,6 @@ export function buildHttpServer(parts: Parts): Omit<NodeServer, 'countConnection
       const timer = setTimeout(endImports, timeouts.shutdownMs * importShareOfShutdown)
       const cut = await drain(grace)
       clearTimeout(timer)
-      app.log.close()
       return cut
     },
   }
@@ -65,3 +62,12 @@ export function buildHttpServer(parts: Parts): Omit<NodeServer, 'countConnection
 
 /** Imports that take longer than this part of a shutdown are ended, in time to be answered. */
 const importShareOfShutdown = 0.5
+
+/** Descriptors that connections leave for files, the store and requests to other services. */
+const otherDescriptors = 500
+
+/** How many descriptors connections may take. Half of a low limit is left for others. */
+function countFreeDescriptors(): number {
+  const limit = findDescriptorLimit()
+  return Math.max(limit - otherDescriptors, Math.floor(limit / 2))
+}

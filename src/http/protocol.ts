@@ -29,16 +29,6 @@ export function findProtocolFault(exchange: Exchange): Failure | undefined {
   )
 }
 
-function findEscapeFault({ url, path }: Exchange): Failure | undefined {
-  if (path !== undefined) return undefined
-  const isBroken = /%(?![0-9a-f]{2})/i.test(url)
-  return malformed(
-    isBroken
-      ? 'The URL has a percent sign that does not start an escape.'
-      : 'The escapes in the URL are not UTF-8.',
-  )
-}
-
 function findVersionFault({ httpVersion }: IncomingMessage): Failure | undefined {
   if (httpVersion === '1.1' || httpVersion === '1.0') return undefined
   return new Failure(50500, 'The request must be HTTP/1.1 or HTTP/1.0.')
@@ -85,6 +75,16 @@ function findHeaderFault(request: IncomingMessage): Failure | undefined {
     return new Failure(41700, 'The header Expect must be "100-continue".')
   }
   return undefined
+}
+
+function findEscapeFault({ url, path }: Exchange): Failure | undefined {
+  if (path !== undefined) return undefined
+  const isBroken = /%(?![0-9a-f]{2})/i.test(url)
+  return malformed(
+    isBroken
+      ? 'The URL has a percent sign that does not start an escape.'
+      : 'The escapes in the URL are not UTF-8.',
+  )
 }
 
 /**
@@ -153,13 +153,13 @@ export function toPreflightHeaders(methods: string): Record<string, string> {
   }
 }
 
-/** The framing of the request is broken. */
+/** The failure of a request line or a header that breaks the rules of HTTP. */
 function malformed(message: string, headers: Record<string, string> = {}): Failure {
   return new Failure(40000, message, { headers })
 }
 
-/** Node parses nothing after an error. */
-const lastAnswer = { headers: { Connection: 'close' } }
+/** The connection ends with the answer: Node parses nothing after an error. */
+const closing = { headers: { Connection: 'close' } }
 
 /** The failure with which an error of Node's parser is answered. */
 export function toClientFailure(error: ClientError, timeouts: Timeouts): Failure {
@@ -169,23 +169,23 @@ export function toClientFailure(error: ClientError, timeouts: Timeouts): Failure
     return new Failure(
       40800,
       `The headers must be complete within ${seconds[0]} s, the whole request within ${seconds[1]} s.`,
-      lastAnswer,
+      closing,
     )
   }
   if (code === 'HPE_HEADER_OVERFLOW') {
     return new Failure(
       43100,
       `The headers must have at most ${limits.headerBytes} bytes and ${limits.headerFields} fields.`,
-      lastAnswer,
+      closing,
     )
   }
   if (code === 'HPE_INVALID_VERSION' && !hasKnownVersion(error.rawPacket)) {
-    return new Failure(50500, 'The request must be HTTP/1.1 or HTTP/1.0.', lastAnswer)
+    return new Failure(50500, 'The request must be HTTP/1.1 or HTTP/1.0.', closing)
   }
   if (code === 'HPE_INVALID_EOF_STATE') {
-    return new Failure(40000, 'The connection ended before the request did.', lastAnswer)
+    return new Failure(40000, 'The connection ended before the request did.', closing)
   }
-  return new Failure(40000, 'The request is not well-formed HTTP.', lastAnswer)
+  return new Failure(40000, 'The request is not well-formed HTTP.', closing)
 }
 
 /** Node also complains about a valid version when no line break follows it. */

@@ -3,19 +3,18 @@ import type { Logger } from 'pino'
 import type { ErrorNumber, Failure } from '../contract/errors.ts'
 import type { Exchange } from './answer.ts'
 
-/** Every request fails with one of these while the store is full or unreachable, or the issuer. */
+/** Failures that requests meet while a disk is full, or the store or the issuer is away. */
 const lastingFaults: readonly ErrorNumber[] = [50301, 50302, 50400, 50700]
-/** Such a fault is over once no request has met it for this long. */
-const faultEndsMs = 5_000
-const ended = `has not occurred for ${faultEndsMs / 1000} s`
+/** How often such a fault is logged, with the number of requests that have met it since. */
+const faultEveryMs = 60_000
 /** A path that the contract does not know is logged up to this length. */
 const maxPathLength = 200
 
-export type RequestLog = ReturnType<typeof openRequestLog>
+export type RequestLog = ReturnType<typeof buildRequestLog>
 
-/** Opens the log: each request at `debug`, server faults at `error`, a lasting one only once. */
-export function openRequestLog(logger: Logger, trustedProxies: number) {
-  const faults = openFaultLog(logger)
+/** Builds the log: each request at `debug`, server faults at `error`, a lasting one seldom. */
+export function buildRequestLog(logger: Logger, trustedProxies: number) {
+  const noteLasting = buildFaultLog(logger)
 
   function toClient({ headers, socket }: IncomingMessage): string | undefined {
     const forwarded = String(headers['x-forwarded-for'] ?? '').split(',')
@@ -54,7 +53,7 @@ export function openRequestLog(logger: Logger, trustedProxies: number) {
       // HTTP is the fault of the client.
       if (number < 50000 || number === 50300 || number === 50500) return
       const ids = { requestId: id, ...toTrace(request) }
-      if (lastingFaults.includes(number)) faults.note(ids, failure)
+      if (lastingFaults.includes(number)) noteLasting(ids, failure)
       else logger.error({ ...ids, error: number, err: failure.cause }, failure.message)
     },
 
@@ -62,8 +61,6 @@ export function openRequestLog(logger: Logger, trustedProxies: number) {
     refuse(requestId: string, client: string | undefined, { number }: Failure): void {
       logger.debug({ requestId, error: number, client }, 'refused')
     },
-
-    close: faults.close,
   }
 }
 
@@ -84,36 +81,16 @@ function toTrace({ headers }: IncomingMessage): { traceId: string; parentId: str
   return traceId && parentId ? { traceId, parentId } : undefined
 }
 
-/** Logs the beginning and the end of a fault, and how many requests met it. */
-function openFaultLog(logger: Logger) {
-  const requestsBy = new Map<ErrorNumber, { count: number; timer: NodeJS.Timeout }>()
+function buildFaultLog(logger: Logger) {
+  const faults = new Map<ErrorNumber, { loggedAt: number; requests: number }>()
 
-  function end(number: ErrorNumber, count: number, message: string): void {
-    requestsBy.delete(number)
-    const failed = count === 1 ? '1 request failed' : `${count} requests failed`
-    logger.warn({ error: number, requests: count }, `error ${number} ${message} (${failed})`)
-  }
-
-  return {
-    note(ids: { readonly requestId: string }, failure: Failure): void {
-      const { number } = failure
-      const known = requestsBy.get(number)
-      if (known !== undefined) {
-        known.count++
-        known.timer.refresh()
-        return
-      }
-      logger.error({ ...ids, error: number, err: failure.cause }, failure.message)
-      const timer = setTimeout(() => end(number, fault.count, ended), faultEndsMs).unref()
-      const fault = { count: 1, timer }
-      requestsBy.set(number, fault)
-    },
-
-    close(): void {
-      for (const [number, { count, timer }] of requestsBy) {
-        clearTimeout(timer)
-        end(number, count, 'was still occurring at the end')
-      }
-    },
+  return (ids: { readonly requestId: string }, { number, cause, message }: Failure): void => {
+    const now = performance.now()
+    const fault = faults.get(number) ?? { loggedAt: -Infinity, requests: 0 }
+    fault.requests++
+    faults.set(number, fault)
+    if (now - fault.loggedAt < faultEveryMs) return
+    logger.error({ ...ids, error: number, requests: fault.requests, err: cause }, message)
+    faults.set(number, { loggedAt: now, requests: 0 })
   }
 }

@@ -1,16 +1,22 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { Failure, overloaded } from '../contract/errors.ts'
 import { cachePolicies, contentTypeOptions } from '../contract/headers.ts'
+import { limits } from '../contract/limits.ts'
 import type { Operation } from '../contract/operation.ts'
-import { healthChecks, type OperationName, operations, pagePaths } from '../contract/operations.ts'
+import {
+  healthChecks,
+  type OperationName,
+  operations,
+  type PageName,
+  pagePaths,
+} from '../contract/operations.ts'
 import type { BodyShape } from '../contract/schema.ts'
 import type { NewPlant, Plant } from '../contract/shapes.ts'
 import { int64Range, toPathId } from '../contract/values.ts'
-import { buildShapeReader } from '../json/shape.ts'
-import type { Counters } from '../metrics/requests.ts'
+import { buildShapeReader } from '../json/plant-json.ts'
 import {
   addField,
-  buildUnread,
+  buildUnreadCount,
   type Exchange,
   newRequestId,
   recordAnswer,
@@ -20,10 +26,8 @@ import {
   toFailure,
 } from './answer.ts'
 import type { App } from './app.ts'
-import { discardBody, readJson } from './body.ts'
-import { type FileUpload, openFileUpload } from './file-upload.ts'
 import { type Call, handlers } from './handlers.ts'
-import { toPreferred } from './negotiation.ts'
+import { type FileUpload, openFileUpload } from './imports.ts'
 import { bodyEndedEarly } from './node/bodies.ts'
 import {
   allowOrigin,
@@ -34,7 +38,13 @@ import {
   toPreflightHeaders,
 } from './protocol.ts'
 import { buildRateLimit } from './rate-limit.ts'
-import { buildParameterReader, toToken } from './request-parameters.ts'
+import {
+  buildParameterReader,
+  discardBody,
+  readJson,
+  toPreferred,
+  toToken,
+} from './read-request.ts'
 import { buildPages, nothingThere, type Page } from './web-pages.ts'
 
 /** A path of the contract. */
@@ -44,22 +54,10 @@ interface Route {
   readonly prefix: string | undefined
   /** By method. */
   readonly endpoints: ReadonlyMap<string, Endpoint>
-  /** Whether it is served even while the service is overloaded. */
-  readonly isServedUnderLoad: boolean
 }
 
 /** A method of a path: a page, or an operation of the contract. */
-type Endpoint = (PageEndpoint | ReturnType<typeof toEndpoint>) & { readonly counters: Counters }
-
-interface PageEndpoint {
-  readonly name: string
-  readonly method: string
-  readonly path: string
-  readonly isServedUnderLoad: boolean
-  /** The `Cache-Control` of all its answers; otherwise each has its own, if any. */
-  readonly caching: string | undefined
-  readonly page: Page
-}
+type Endpoint = ReturnType<typeof toPageEndpoint> | ReturnType<typeof toEndpoint>
 
 /** The route of a request. */
 export interface Found {
@@ -74,23 +72,24 @@ export interface Found {
 export function buildRouter(app: App) {
   const { store, tokens, metrics, log, settings, timeouts } = app
   const findRoute = buildRoutes(app)
-  const countUnread = buildUnread()
+  const countUnread = buildUnreadCount()
   const unrouted = metrics.countersOf()
   const countRequest = settings.rateLimit && buildRateLimit(settings.rateLimit)
 
   /** The order of these lines is the order of judgement that the contract promises. */
-  async function answer(
+  async function serve(
     exchange: Exchange,
     found: Found | undefined,
-    isLate: boolean,
+    waitedMs: number,
   ): Promise<void> {
     const { request, response, url, leave } = exchange
     const { headers } = request
-    // HTTP itself: 400, 414, 417, 505
+    // Route. HTTP itself: 400, 414, 417, 505
     const fault = findProtocolFault(exchange)
     if (fault !== undefined) throw fault
     // overload: 503
-    if ((isLate || store.isFull()) && !found?.route.isServedUnderLoad) {
+    const isLate = waitedMs > limits.gateWaitMs
+    if ((isLate || store.isFull()) && !found?.endpoint?.isServedUnderLoad) {
       throw overloaded(isLate ? 'gate' : 'write_queue')
     }
     // the path and the method: 404, 405
@@ -100,13 +99,14 @@ export function buildRouter(app: App) {
     if (isJournalOff && endpoint.name === 'listEvents') throw journalOff()
     if (endpoint.caching !== undefined) addField(exchange, 'Cache-Control', endpoint.caching)
     if ('page' in endpoint) return await endpoint.page(exchange, segment)
-    // the token: 401. The issuer may take seconds, and unknown tokens share one caller.
+    // Judge. The token: 401. Those that are not known yet are one caller, so one that waits for the
+    // keys of its issuer leaves its place to others.
     const verify = () => tokens.verify(requireToken(headers), leave)
     const verified = verify()
     const grant = verified instanceof Promise ? await verified : verified
     const { tokenId, scopes } = grant
     exchange.tokenId = tokenId
-    // its scope, and its rate: 403, 429. It is counted first: a 403 has the remaining quota, too.
+    // its scope and its rate: 403, 429. The rate is counted first: a 403 has the quota left, too.
     const { operation, mediaTypes } = endpoint
     const overLimit = countRequest?.(tokenId, exchange)
     if (!scopes.has(operation.scope)) throw insufficientScope(operation.scope)
@@ -115,7 +115,7 @@ export function buildRouter(app: App) {
     const id = endpoint.hasId ? requireId(segment) : undefined
     const parameters = endpoint.readParameters(url, headers)
     if (operation.method === 'PUT') refuseRange(headers)
-    // the body, by its media type, its size, its JSON, its shape: 415, 413, 400
+    // Read. The body, by its media type, its size, its JSON, its shape: 415, 413, 400
     const isWrite = operation.method !== 'GET'
     // The client may have left while its token was looked up: no event would end its body then.
     if (isWrite && response.destroyed) throw bodyEndedEarly()
@@ -126,14 +126,16 @@ export function buildRouter(app: App) {
     else if (isWrite) await discardBody(request, response)
     // the token again: one that was revoked or expired while the body arrived writes nothing
     if (isWrite && !tokens.isCurrent(grant)) await verify()
-    // what is stored, by the handler: 404, 409, 410, 412, 422
+    // Handle. What is stored: 404, 409, 410, 412, 422
     const mediaType = mediaTypes.length > 1 ? toPreferred(headers.accept, mediaTypes) : ''
     const call = { app, id, plant, file, parameters, tokenId, scopes, mediaType } as Call
     const answering = endpoint.handler(call)
     const made = answering instanceof Promise ? await answering : answering
-    leave()
-    if (typeof made.body === 'function') await made.body(exchange, made.headers, verify)
-    else send(exchange, made.status, made.headers, made.body, made.contentType)
+    // Answer.
+    if (typeof made.body === 'function') {
+      leave()
+      await made.body(exchange, made.headers, verify)
+    } else send(exchange, made.status, made.headers, made.body, made.contentType)
   }
 
   function toExchange(response: ServerResponse, leave: () => void): [Exchange, Found | undefined] {
@@ -166,7 +168,7 @@ export function buildRouter(app: App) {
   function fail(exchange: Exchange, error: unknown): void {
     const failure = toFailure(error)
     log.fail(exchange, failure)
-    // A part of the answer is sent. Only a cut connection can tell the client that it failed.
+    // A part of the answer was sent. Only a cut connection can tell the client that it failed.
     if (exchange.response.headersSent) {
       exchange.response.destroy()
       exchange.error = failure.number
@@ -178,8 +180,8 @@ export function buildRouter(app: App) {
   }
 
   /** Answers a request. Those before it on its connection have been answered. */
-  return (response: ServerResponse, leave: () => void, isLate: boolean): void => {
-    // After a closing answer it is not executed: it could not be answered (RFC 9112, 9.6).
+  return (response: ServerResponse, leave: () => void, waitedMs: number): void => {
+    // A request after a closing answer is not executed: it could not be answered (RFC 9112, 9.6).
     if (!response.req.socket.writable) {
       leave()
       return
@@ -187,7 +189,7 @@ export function buildRouter(app: App) {
     const [exchange, found] = toExchange(response, leave)
     exchange.counters.begun++
     if (log.hasRequests) log.begin(exchange)
-    answer(exchange, found, isLate).catch((error: unknown) => fail(exchange, error))
+    serve(exchange, found, waitedMs).catch((error: unknown) => fail(exchange, error))
   }
 }
 
@@ -210,16 +212,13 @@ function collectMethods(): Map<string, string[]> {
 /** Builds the look-up of routes: undefined for a path that the contract does not know. */
 function buildRoutes(app: App) {
   const names = Object.keys(operations) as OperationName[]
-  const endpoints = [...names.map(toEndpoint), ...toPageEndpoints(app)].map(
-    (endpoint): Endpoint => ({ ...endpoint, counters: app.metrics.countersOf(endpoint.name) }),
-  )
-  const byPath = Map.groupBy(endpoints, ({ path }) => path)
-  const all = [...byPath].map(([path, known]) => toRoute(path, known))
-  // A path without an id wins over one with it: `/plants/export` is not a plant.
-  const routes = [
-    ...all.filter((one) => one.prefix === undefined),
-    ...all.filter((one) => one.prefix),
+  const pages = Object.entries(buildPages(app)) as [PageName, Page][]
+  const endpoints: Endpoint[] = [
+    ...names.map((name) => toEndpoint(app, name)),
+    ...pages.map(([name, page]) => toPageEndpoint(app, name, page)),
   ]
+  const byPath = Map.groupBy(endpoints, ({ path }) => path)
+  const routes = [...byPath].map(([path, known]) => toRoute(path, known))
 
   // A few comparisons. A map would intern every requested path in V8's string table.
   return (path: string, method: string): Found | undefined => {
@@ -236,36 +235,32 @@ function toRoute(path: string, known: readonly Endpoint[]): Route {
   const endpoints = new Map(known.map((endpoint) => [endpoint.method, endpoint]))
   const get = endpoints.get('GET')
   if (get !== undefined) endpoints.set('HEAD', get)
-  const isServedUnderLoad = known.every((endpoint) => endpoint.isServedUnderLoad)
-  return { path, prefix: toPrefix(path), endpoints, isServedUnderLoad }
+  const [prefix, segment] = path.split('{')
+  return { path, prefix: segment === undefined ? undefined : prefix, endpoints }
 }
 
-function toPrefix(path: string): string | undefined {
-  const [prefix, rest] = path.split('{')
-  if (rest === undefined) return undefined
-  if (/^\w+}$/.test(rest)) return prefix
-  throw new Error(`The id must be the last segment of ${path}.`)
-}
-
-/** The last segment of a path of this route, empty if it ends in none; undefined for others. */
+/** What a path of this route has for `{id}` or `{name}`, maybe nothing; undefined for others. */
 function findSegment({ path, prefix }: Route, asked: string): string | undefined {
   if (prefix === undefined) return asked === path ? '' : undefined
   if (!asked.startsWith(prefix) || asked.includes('/', prefix.length)) return undefined
   return asked.slice(prefix.length) || undefined
 }
 
-function toPageEndpoints(app: App): PageEndpoint[] {
-  return Object.entries(buildPages(app)).map(([name, page]) => ({
+function toPageEndpoint({ metrics }: App, name: PageName, page: Page) {
+  return {
     name,
     method: 'GET',
-    path: pagePaths[name as keyof typeof pagePaths],
+    path: pagePaths[name],
+    /** Whether it is served even while the service is overloaded. */
     isServedUnderLoad: true,
+    /** The `Cache-Control` of all its answers; otherwise each has its own, if any. */
     caching: name in healthChecks ? cachePolicies.health : undefined,
+    counters: metrics.countersOf(name),
     page,
-  }))
+  }
 }
 
-function toEndpoint(name: OperationName) {
+function toEndpoint({ metrics }: App, name: OperationName) {
   const operation: Operation = operations[name]
   const { method, path, body, isServedUnderLoad = false } = operation
   const success = operation.successes[200]
@@ -277,6 +272,7 @@ function toEndpoint(name: OperationName) {
     path,
     isServedUnderLoad,
     caching: cachePolicies.operation,
+    counters: metrics.countersOf(name),
     operation,
     handler: handlers[name],
     hasId,
@@ -292,6 +288,7 @@ function toEndpoint(name: OperationName) {
 function buildPlantReader(shape: BodyShape, hasId: boolean) {
   const read = buildShapeReader(shape, hasId ? ['id'] : [])
   return (text: string, pathId: bigint | undefined): NewPlant => {
+    // Beside the id in the path, that of the body is unchecked: any other value is refused.
     const { id = pathId as bigint, name, tag } = read(text) as Partial<NewPlant> & Plant
     if (pathId !== undefined && id !== pathId) {
       throw new Failure(40003, 'The member "id" must be the id in the path, or be left out.')

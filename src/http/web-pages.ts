@@ -5,7 +5,7 @@ import type { PageName } from '../contract/operations.ts'
 import type { Health } from '../contract/shapes.ts'
 import { type Exchange, type Headers, send } from './answer.ts'
 import type { App } from './app.ts'
-import { takesGzip } from './negotiation.ts'
+import { takesGzip } from './read-request.ts'
 
 /** Answers a request for a page. The name is the last segment of a path that ends in one. */
 export type Page = (exchange: Exchange, name: string) => void | Promise<void>
@@ -76,17 +76,13 @@ const contentSecurityPolicy = [
   "trusted-types 'none'",
 ].join('; ')
 
-/** Keeps a page that opened this one from reaching it. */
-const openerPolicy = 'same-origin'
-
-/** Hides the address of a page from other sites. */
-const referrerPolicy = 'no-referrer'
-
 const pageHeaders: Headers = {
   'Cache-Control': cachePolicies.page,
   'Content-Security-Policy': contentSecurityPolicy,
-  'Cross-Origin-Opener-Policy': openerPolicy,
-  'Referrer-Policy': referrerPolicy,
+  // Keeps a page that opened this one from reaching it.
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  // Hides the address of a page from other sites.
+  'Referrer-Policy': 'no-referrer',
 }
 const documentHeaders: Headers = { 'Cache-Control': cachePolicies.page }
 const assetHeaders: Headers = { 'Cache-Control': cachePolicies.asset }

@@ -35,8 +35,3 @@ export function toOrder(position: Position): string {
 }
 
 const positionForm = /^([0-9a-f]{12})-([0-9a-z]{1,10})-([0-9a-z]{1,6})-([0-9a-z]{1,6})$/
-
-/** Whether a cursor is in the row that ends here, and not in an earlier one with the same `seq`. */
-export function isReached(cursor: Cursor, end: Cursor): boolean {
-  return cursor.seq === end.seq && cursor.nonce === end.nonce && cursor.index <= end.index
-}

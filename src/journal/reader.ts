@@ -11,18 +11,18 @@
  *
  * Behind, live. A follower is behind until it gets the last page, and live from then on. It waits
  * without reading if nothing was announced since that page was read: `wakes` tells. The store
- * announces changes, and `wakeMs` later (5 ms, 10 with 1,000 followers) all who wait read again.
+ * announces changes, and `wakeMs` later (5 ms, 20 with 1,000 followers) all that wait read again.
  *
  * Pace. Reads for those behind stand in line, and each has a turn of the event loop. A live
- * follower reads at once. 64 followers get a page in a turn. So a request waits for few of them,
+ * follower reads at once. 32 followers get a page in a turn. So a request waits for few of them,
  * however many there are, and however far behind.
  *
  * Sharing. Followers at one position get the same page, with the bytes that the first one has made
  * of it. The last few pages are kept for those that come a little later: a page never changes, and
  * stays valid after its rows are trimmed. But a failover may undo its changes, so a page counts
- * only in the session of the store that it was read in. A follower behind whose position is within
- * a page gets its rest, and so comes to the positions of others. The sender of webhooks, which
- * loops at a pace of its own, shares these pages through `read`.
+ * only in the session of the store that it was read in. A follower behind, whose position is inside
+ * a page, gets the rest of that page, and is then where the others are. The sender of webhooks,
+ * which loops at a pace of its own, shares these pages through `read`.
  *
  * Failures. While the store is away, live followers wait: a read that failed is repeated after
  * 250 ms. A follower behind gets the error. A stream of events does not wait as long: it ends when
@@ -39,13 +39,13 @@ export interface SharedPage extends JournalPage {
 }
 
 /** A page of changes; or why there is none, and never will be. */
-export type Read = SharedPage | 'gone' | 'off'
+export type PageOrEnd = SharedPage | 'gone' | 'off'
 
 export interface JournalReader {
   /** Every page after a position, as soon as it is there, until the signal aborts. */
-  follow(after: Position | 'oldest', signal: AbortSignal): AsyncGenerator<Read, void, void>
-  /** The page after a position as it is now, perhaps an empty one. */
-  read(after: Position | 'oldest'): Promise<Read>
+  follow(after: Position | 'oldest', signal: AbortSignal): AsyncGenerator<PageOrEnd, void, void>
+  /** The page after a position, perhaps an empty one, as it was at the last poll at the latest. */
+  read(after: Position | 'oldest'): Promise<PageOrEnd>
 }
 
 /** The part of a store that the reader needs. */
@@ -55,17 +55,12 @@ export interface JournalSource {
   journalSession?(): unknown
 }
 
-/** What a read has found, and how often those who wait had been woken when it began. */
-interface Found {
-  readonly read: Read
-  readonly wakes: number
-}
-
 /** A page that is being read, or is kept. */
 interface Reading {
   readonly after: Position | 'oldest'
+  /** How often those who wait had been woken when it began. */
   readonly wakes: number
-  readonly found: Promise<Found>
+  readonly read: Promise<PageOrEnd>
   /** Once it is kept. */
   page?: SharedPage
 }
@@ -73,10 +68,11 @@ interface Reading {
 const pageEvents = 256
 const maxKept = 8
 /** How many followers get a page in one turn of the event loop. */
-const followersPerTurn = 64
-/** Changes this close together are read together: 5 ms, and up to 5 more for 1,000 followers. */
-const [wakeMs, wakeMsOfFollower] = [5, 0.005]
-/** When live followers read again after a read has failed. */
+const followersPerTurn = 32
+/** Changes this close together are read together: 5 ms, and up to 15 more for 1,000 followers. */
+const wakeMs = 5
+const wakeMsPerFollower = 0.015
+/** How long live followers wait after a read has failed. */
 const retryMs = 250
 
 export function buildReader(store: JournalSource): JournalReader {
@@ -84,7 +80,7 @@ export function buildReader(store: JournalSource): JournalReader {
   let readings: Reading[] = []
   let session: unknown
   /** The reads that stand in line, by position, and the end of the line. */
-  const inLine = new Map<Position | 'oldest', Promise<Found>>()
+  const inLine = new Map<Position | 'oldest', Promise<Reading>>()
   let lineEnd: Promise<unknown> = Promise.resolve()
   let turn = Promise.resolve()
   let placesInTurn = followersPerTurn
@@ -92,71 +88,69 @@ export function buildReader(store: JournalSource): JournalReader {
   const waiting = new Set<() => void>()
   let wakes = 0
   let wakeTimer: NodeJS.Timeout | undefined
+  let retryTimer: NodeJS.Timeout | undefined
   let stopWatching = () => {}
 
   async function* follow(after: Position | 'oldest', signal: AbortSignal) {
     let isLive = false
-    /** What `wakes` was when nothing more was there. */
-    let wakesAtEnd: number | undefined
     let resume = () => {}
     const leave = () => resume()
     signal.addEventListener('abort', leave)
     if (followers++ === 0) watch()
     try {
       while (!signal.aborted) {
-        if (wakesAtEnd === wakes) {
-          await new Promise<void>((resolve) => {
-            resume = resolve
-            waiting.add(resolve)
-          })
-          continue
-        }
-        let found: Found
+        const reading: Reading = isLive ? share(after) : await shareInLine(after)
+        let page: PageOrEnd | undefined
         try {
-          found = await (isLive ? share(after) : shareInLine(after))
+          page = await reading.read
         } catch (error) {
-          if (signal.aborted) return
-          if (!isLive) throw error
-          wakesAtEnd = wakes
-          wakeIn(retryMs)
-          continue
+          if (!isLive && !signal.aborted) throw error
+          retryTimer ??= setTimeout(wake, retryMs).unref()
         }
-        const { read } = found
-        if (typeof read === 'string') return void (yield read)
-        isLive = read.isLast
-        wakesAtEnd = isLive ? found.wakes : undefined
-        if (read.events.length === 0) continue
-        await takeTurn()
-        if (signal.aborted) return
-        yield read
-        after = read.end
+        if (typeof page === 'string') return void (yield page)
+        if (page !== undefined && page.events.length > 0) {
+          await takeTurn()
+          if (signal.aborted) return
+          yield page
+          after = page.end
+        }
+        isLive = page?.isLast ?? isLive
+        if (!isLive || reading.wakes < wakes || signal.aborted) continue
+        await new Promise<void>((resolve) => {
+          resume = resolve
+          waiting.add(resolve)
+        })
       }
     } finally {
       signal.removeEventListener('abort', leave)
       waiting.delete(resume)
-      if (--followers === 0) rest()
+      if (--followers === 0) stopWatch()
     }
   }
 
   function watch(): void {
     // While nobody followed, nothing was announced.
     wakes++
-    stopWatching = store.watchJournal(() => wakeIn(wakeMs + followers * wakeMsOfFollower))
+    stopWatching = store.watchJournal(() => {
+      wakeTimer ??= setTimeout(wake, wakeMs + followers * wakeMsPerFollower).unref()
+    })
   }
 
-  function rest(): void {
+  function stopWatch(): void {
     stopWatching()
-    clearTimeout(wakeTimer)
-    wakeTimer = undefined
+    stopTimers()
     readings = []
   }
 
-  function wakeIn(delayMs: number): void {
-    wakeTimer ??= setTimeout(wake, delayMs).unref()
+  function stopTimers(): void {
+    clearTimeout(wakeTimer)
+    clearTimeout(retryTimer)
+    wakeTimer = undefined
+    retryTimer = undefined
   }
 
   function wake(): void {
-    wakeTimer = undefined
+    stopTimers()
     wakes++
     for (const resume of waiting) resume()
     waiting.clear()
@@ -172,20 +166,16 @@ export function buildReader(store: JournalSource): JournalReader {
   }
 
   /** The page after a position: one that is kept or being read, or else it is read now. */
-  function share(after: Position | 'oldest'): Promise<Found> {
+  function share(after: Position | 'oldest'): Reading {
     const known = sharedReadings().findLast((one) => one.after === after)
-    if (known !== undefined) return known.found
-    const wakesBefore = wakes
-    const found = store
-      .readJournal(after, pageEvents)
-      .then((read) => ({ read, wakes: wakesBefore }))
-    const reading: Reading = { after, wakes, found }
+    if (known !== undefined) return known
+    const reading: Reading = { after, wakes, read: store.readJournal(after, pageEvents) }
     readings.push(reading)
-    found.then(
-      ({ read }) => keep(reading, read),
+    reading.read.then(
+      (page) => keep(reading, page),
       () => drop(reading),
     )
-    return found
+    return reading
   }
 
   function sharedReadings(): readonly Reading[] {
@@ -195,12 +185,12 @@ export function buildReader(store: JournalSource): JournalReader {
     return readings
   }
 
-  function keep(reading: Reading, read: Read): void {
+  function keep(reading: Reading, page: PageOrEnd): void {
     // After a trim, another page is the oldest.
-    if (typeof read === 'string' || read.events.length === 0 || reading.after === 'oldest') {
+    if (typeof page === 'string' || page.events.length === 0 || reading.after === 'oldest') {
       drop(reading)
     } else {
-      reading.page = read
+      reading.page = page
       readings = readings.slice(-maxKept)
     }
   }
@@ -209,32 +199,32 @@ export function buildReader(store: JournalSource): JournalReader {
     readings = readings.filter((one) => one !== reading)
   }
 
-  /** The same for a follower behind, which stands in line with the others that are. */
-  function shareInLine(after: Position | 'oldest'): Promise<Found> {
+  /** Shares the page as well, but in turn: every follower that is behind waits in this line. */
+  function shareInLine(after: Position | 'oldest'): Promise<Reading> {
     const known = inLine.get(after)
     if (known !== undefined) return known
-    const found = lineEnd.then(nextTurn).then(() => {
+    const reading = lineEnd.then(nextTurn).then(() => {
       inLine.delete(after)
       return findRest(after) ?? share(after)
     })
-    inLine.set(after, found)
-    lineEnd = found.catch(() => {})
-    return found
+    inLine.set(after, reading)
+    lineEnd = reading.then(({ read }) => read).catch(() => {})
+    return reading
   }
 
   /** The rest of a kept page, if the position is within one. From its end on, followers share. */
-  function findRest(after: Position | 'oldest'): Found | undefined {
-    for (const { page, wakes: wakesBefore } of sharedReadings()) {
+  function findRest(after: Position | 'oldest'): Reading | undefined {
+    for (const { page, wakes } of sharedReadings()) {
       if (page === undefined) continue
       const { end, isLast } = page
       const events = page.events.slice(page.events.findIndex((one) => one.position === after) + 1)
-      const isWithin = events.length > 0 && events.length < page.events.length
-      if (isWithin) return { read: { begin: after, events, end, isLast }, wakes: wakesBefore }
+      if (events.length === 0 || events.length === page.events.length) continue
+      return { after, wakes, read: Promise.resolve({ begin: after, events, end, isLast }) }
     }
     return undefined
   }
 
-  return { follow, read: async (after) => (await share(after)).read }
+  return { follow, read: (after) => share(after).read }
 }
 
 /** The change at a position; undefined if there is none or it has been trimmed. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { limits } from '../contract/limits.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
-import { type Cursor, type Position, toPositions } from './position.ts'
+import { type Cursor, type Position, toPosition, toPositions } from './position.ts'
 
 /**
  * A row of the journal: the changes of one commit, one line for each. Releases before 2.0.0 wrote
@@ -70,31 +70,6 @@ export function toRow(lines: readonly string[]): JournalRow {
   return { at: Date.now(), nonce: newNonce(), count: lines.length, changes: lines.join('\n') }
 }
 
-/** Collects the effects of a commit as a row of the journal. */
-export interface Recorder {
-  record(kind: Kind, tokenId: string | undefined, plant: StoredPlant): void
-  /** Returns the row of what was recorded since the last `take`, unless that is nothing. */
-  take(): JournalRow | undefined
-  /** Drops what was recorded since the last `take`. */
-  discard(): void
-}
-
-export function buildRecorder(): Recorder {
-  let lines: string[] = []
-
-  return {
-    record: (kind, tokenId, plant) => void lines.push(toLine(kind, tokenId, plant)),
-    take() {
-      const row = lines.length > 0 ? toRow(lines) : undefined
-      lines = []
-      return row
-    },
-    discard() {
-      lines = []
-    },
-  }
-}
-
 /** The id of the plant of a change, exact to the last digit. */
 export function toPlantId({ plantJson }: JournalEvent): bigint {
   return BigInt(plantJson.slice('{"id":'.length, plantJson.indexOf(',')))
@@ -104,30 +79,50 @@ export function toPlant(event: JournalEvent): StoredPlant {
   return { ...JSON.parse(event.plantJson), id: toPlantId(event) }
 }
 
-/** A page that is being filled. */
-export interface Reading {
-  readonly events: JournalEvent[]
-  readonly limit: number
-  bytes: number
+/** A row to make a page of. Its changes may be missing if they do not fit into the page. */
+export interface PageRow extends Pick<JournalRow, 'at' | 'count'> {
+  /** Its beginning. */
+  readonly cursor: Cursor
+  readonly changes: string | null
 }
 
-/** Adds the changes of a row after a cursor. Returns whether all of them fit. */
-export function readRow(
-  { at, changes }: Pick<JournalRow, 'at' | 'changes'>,
-  from: Cursor,
-  reading: Reading,
-): boolean {
-  const { events, limit } = reading
-  const toName = toPositions(from)
-  let { index } = from
-  for (const line of changes.split('\n', index + limit + 1).slice(index)) {
-    reading.bytes += line.length
-    // The first event always fits.
-    const isFull = events.length === limit || reading.bytes > limits.pageBytes
-    if (isFull && events.length > 0) return false
-    events.push(toEvent(line, at, toName(++index)))
+/** The cursor at which a page begins; undefined if it is not in the first row. */
+export function toBeginning(
+  first: Pick<PageRow, 'cursor' | 'count'> | undefined,
+  wanted: Cursor | 'oldest',
+): Cursor | undefined {
+  if (first === undefined || wanted === 'oldest') return first?.cursor
+  const { journalId, seq, nonce } = first.cursor
+  // An earlier row may have had the same `seq`.
+  const isRow = wanted.journalId === journalId && wanted.seq === seq && wanted.nonce === nonce
+  return isRow && wanted.index <= first.count ? wanted : undefined
+}
+
+/** Makes a page of the changes of rows after a cursor, and takes no more rows than it needs. */
+export function toPage(begin: Cursor, rows: Iterable<PageRow>, limit: number): JournalPage {
+  const events: JournalEvent[] = []
+  const start = toPosition(begin)
+  const close = (isLast: boolean): JournalPage => {
+    return { begin: start, events, end: events.at(-1)?.position ?? start, isLast }
   }
-  return true
+  let bytes = 0
+  for (const { cursor, count, at, changes } of rows) {
+    const from = cursor.seq === begin.seq ? begin : cursor
+    if (from.index === count) continue
+    if (changes === null) return close(false)
+    const toName = toPositions(from)
+    let { index } = from
+    for (const line of changes.split('\n', index + limit + 1).slice(index)) {
+      bytes += Buffer.byteLength(line)
+      // The first event always fits.
+      const isFull = bytes > limits.pageBytes && events.length > 0
+      if (isFull || events.length === limit) return close(false)
+      events.push(toEvent(line, at, toName(++index)))
+    }
+    // The rows may have been read up to the limit.
+    if (events.length === limit) return close(false)
+  }
+  return close(true)
 }
 
 function toEvent(line: string, at: number, position: Position): JournalEvent {

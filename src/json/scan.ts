@@ -24,62 +24,37 @@ export function scan(text: string, onMember: OnMember): void {
   if (rest < text.length) throw expected(text, rest, 'the end of the text')
 }
 
-// Not the properties of one object, which are slow to read until V8 optimizes the code.
-const tab = 0x09
-const lineFeed = 0x0a
-const carriageReturn = 0x0d
-const space = 0x20
-const quote = 0x22
-const plus = 0x2b
-const comma = 0x2c
-const minus = 0x2d
-const point = 0x2e
-const zero = 0x30
-const nine = 0x39
+const space = new Set(Array.from(' \t\r\n', (character) => character.charCodeAt(0)))
 const colon = 0x3a
+const comma = 0x2c
+const lineFeed = 0x0a
+const quote = 0x22
 const openBracket = 0x5b
-const backslash = 0x5c
 const closeBracket = 0x5d
-const smallA = 0x61
-const smallE = 0x65
-const smallF = 0x66
-const smallN = 0x6e
-const smallT = 0x74
-const smallU = 0x75
 const openBrace = 0x7b
 const closeBrace = 0x7d
 
+const string = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})[^"\\\x00-\x1f]*)*"`
+const number = String.raw`-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?`
+/** A value that is neither an object nor an array. */
+const scalar = new RegExp(`${string}|${number}|true|false|null`, 'y')
+
 function skipSpace(text: string, start: number): number {
   let at = start
-  for (;;) {
-    const unit = text.charCodeAt(at)
-    if (unit > space || !isSpace(unit)) return at
-    at++
-  }
-}
-
-function isSpace(unit: number): boolean {
-  return unit === space || unit === lineFeed || unit === carriageReturn || unit === tab
+  while (space.has(text.charCodeAt(at))) at++
+  return at
 }
 
 /** Skips a value. An object or array in it opens at this depth. */
 function skipValue(text: string, start: number, depth: number): number {
-  switch (text.charCodeAt(start)) {
-    case quote:
-      return skipString(text, start)
-    case openBrace:
-      return skipObject(text, start, depth)
-    case openBracket:
-      return skipArray(text, start, depth)
-    case smallT:
-      return skipWord(text, start, 'true')
-    case smallF:
-      return skipWord(text, start, 'false')
-    case smallN:
-      return skipWord(text, start, 'null')
-    default:
-      return skipNumber(text, start)
-  }
+  const unit = text.charCodeAt(start)
+  if (unit === openBrace) return skipObject(text, start, depth)
+  if (unit === openBracket) return skipArray(text, start, depth)
+  scalar.lastIndex = start
+  if (scalar.test(text)) return scalar.lastIndex
+  throw unit === quote
+    ? invalidJson(text, start, 'unclosed string, wrong escape or control character in the string')
+    : expected(text, start, 'a value')
 }
 
 function skipObject(text: string, start: number, depth: number, onMember?: OnMember): number {
@@ -91,7 +66,7 @@ function skipObject(text: string, start: number, depth: number, onMember?: OnMem
   const starts: number[] = []
   for (;;) {
     if (text.charCodeAt(at) !== quote) throw expected(text, at, expectation)
-    const nameEnd = skipString(text, at)
+    const nameEnd = skipValue(text, at, depth)
     const name = readString(text, at, nameEnd)
     names.push(name)
     starts.push(at)
@@ -129,82 +104,20 @@ function tooDeep(text: string, at: number): Failure {
   return invalidJson(text, at, `nesting deeper than ${limits.jsonDepth} levels`)
 }
 
+/** The index of the first name that an earlier one equals, or -1. */
 function findRepeated(names: readonly string[]): number {
   const seen = new Set<string>()
-  return names.findIndex((name) => seen.size === seen.add(name).size)
+  return names.findIndex((name) => {
+    if (seen.has(name)) return true
+    seen.add(name)
+    return false
+  })
 }
 
 /** The value of a string between its start and its end. */
 export function readString(text: string, start: number, end: number): string {
   const content = text.slice(start + 1, end - 1)
   return content.includes('\\') ? JSON.parse(text.slice(start, end)) : content
-}
-
-function skipString(text: string, start: number): number {
-  for (let at = start + 1; ; ) {
-    const unit = text.charCodeAt(at)
-    if (unit === quote) return at + 1
-    if (unit === backslash) at = skipEscape(text, at)
-    else if (unit >= space) at++
-    else if (at >= text.length) throw expected(text, at, 'the closing quote of a string')
-    else throw invalidJson(text, at, 'unescaped control character in a string')
-  }
-}
-
-function skipEscape(text: string, start: number): number {
-  const escaped = start + 1
-  const unit = text.charCodeAt(escaped)
-  if (unit === smallU) return skipHexDigits(text, escaped + 1)
-  if (escapes.has(unit)) return escaped + 1
-  throw expected(text, escaped, 'one of "\\/bfnrtu after a backslash')
-}
-
-const escapes = new Set(Array.from('"\\/bfnrt', (character) => character.charCodeAt(0)))
-
-function skipHexDigits(text: string, start: number): number {
-  const end = start + 4
-  for (let at = start; at < end; at++) {
-    if (!isHexDigit(text.charCodeAt(at))) throw expected(text, at, 'four hexadecimal digits')
-  }
-  return end
-}
-
-function isHexDigit(unit: number): boolean {
-  const small = toSmall(unit)
-  return isDigit(unit) || (small >= smallA && small <= smallF)
-}
-
-/** A letter in lower case. A capital differs from it in one bit. */
-function toSmall(unit: number): number {
-  return unit | 0x20
-}
-
-function skipWord(text: string, start: number, word: string): number {
-  if (text.startsWith(word, start)) return start + word.length
-  throw expected(text, start, 'a value')
-}
-
-function skipNumber(text: string, start: number): number {
-  const first = text.charCodeAt(start)
-  if (first !== minus && !isDigit(first)) throw expected(text, start, 'a value')
-  let at = first === minus ? start + 1 : start
-  at = text.charCodeAt(at) === zero ? at + 1 : skipDigits(text, at)
-  if (text.charCodeAt(at) === point) at = skipDigits(text, at + 1)
-  if (toSmall(text.charCodeAt(at)) !== smallE) return at
-  const sign = text.charCodeAt(at + 1)
-  return skipDigits(text, sign === plus || sign === minus ? at + 2 : at + 1)
-}
-
-/** Skips one digit or more. */
-function skipDigits(text: string, start: number): number {
-  let at = start
-  while (isDigit(text.charCodeAt(at))) at++
-  if (at === start) throw expected(text, at, 'a digit')
-  return at
-}
-
-function isDigit(unit: number): boolean {
-  return unit >= zero && unit <= nine
 }
 
 const maxShown = 40

@@ -1,5 +1,5 @@
 import type { Failure } from '../contract/errors.ts'
-import type { JournalMeasures } from '../journal/bound.ts'
+import type { JournalMeasures } from '../journal/trim.ts'
 import type { Store } from '../store/store.ts'
 import {
   type Metric,
@@ -9,20 +9,10 @@ import {
   writeMetrics,
 } from './metric.ts'
 import { watchProcess } from './process.ts'
-import { buildRequestMetrics, type RequestMetrics } from './requests.ts'
+import { buildRequestMetrics } from './requests.ts'
 import { collectJournal, toBoundMetrics, toStoreMetrics } from './store-metrics.ts'
 
-/** Counts what the service does, and writes the metrics of a scrape. */
-export interface Metrics extends Pick<RequestMetrics, 'countersOf'> {
-  /** Counts a failure that refuses a request because of a bound. */
-  countRefusal(failure: Failure): void
-  /** Counts a connection that was refused because too many are open. */
-  countDrop(): void
-  watchConnections(count: () => number): void
-  /** Writes the metrics of all processes in one of the media types of the operation. */
-  write(mediaType: string): Promise<{ contentType: string; text: string }>
-  close(): void
-}
+export type Metrics = ReturnType<typeof openMetrics>
 
 export interface MetricsParts {
   readonly version: string
@@ -38,7 +28,8 @@ export interface MetricsParts {
 export type Collect = () => Promise<Metric[]>
 export type JoinProcesses = (collectOwn: Collect) => Collect
 
-export function openMetrics(parts: MetricsParts): Metrics {
+/** Counts what the service does, and writes the metrics of a scrape. */
+export function openMetrics(parts: MetricsParts) {
   const { version, engine, store, tokensInUse, joinProcesses = (collect) => collect } = parts
   const requests = buildRequestMetrics()
   const watch = watchProcess()
@@ -68,14 +59,17 @@ export function openMetrics(parts: MetricsParts): Metrics {
 
   return {
     countersOf: requests.countersOf,
-    countRefusal({ number, reason = number === 50300 ? 'other' : undefined }) {
+    /** Counts a failure that refuses a request because of a bound. */
+    countRefusal({ number, reason = number === 50300 ? 'other' : undefined }: Failure): void {
       if (reason !== undefined) requests.countRefusal(reason)
     },
+    /** Counts a connection that was refused because too many are open. */
     countDrop: () => requests.countRefusal('connections'),
-    watchConnections(count) {
+    watchConnections(count: () => number): void {
       countConnections = count
     },
-    async write(mediaType) {
+    /** Writes the metrics of all processes in one of the media types of the operation. */
+    async write(mediaType: string) {
       // Concurrent scrapes share one collection.
       collecting ??= collectAll().finally(() => {
         collecting = undefined

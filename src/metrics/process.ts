@@ -12,7 +12,6 @@ export function watchProcess() {
   const delays = buildHistogram(delayBounds)
   const stopWatching = watchEventLoop(delays)
   const startedAt = performance.timeOrigin / 1000
-  const maxDescriptors = readMaxDescriptors()
 
   return {
     collect(): Metric[] {
@@ -29,7 +28,7 @@ export function watchProcess() {
         toGauge('nodejs_heap_size_total_bytes', 'Size of the heap.', memory.heapTotal),
         toGauge('nodejs_heap_size_used_bytes', 'Used part of the heap.', memory.heapUsed),
         toGauge('nodejs_external_memory_bytes', 'Memory outside the heap.', memory.external),
-        ...toDescriptors(maxDescriptors),
+        ...toDescriptors(),
         toCounter(
           'plant_store_event_loop_active_seconds_total',
           'Time in which the event loop was busy. Its rate is 1 when one core is used up.',
@@ -57,29 +56,23 @@ function watchEventLoop(delays: Histogram): () => void {
 }
 
 /** Sockets and files. Only Linux reports them. */
-function toDescriptors(max: number | undefined): Metric[] {
-  const open = countDescriptors()
+function toDescriptors(): Metric[] {
+  const max = findDescriptorLimit()
+  if (max === Infinity) return []
+  // Linux 6.2 and later report the count as the size. Listing 20,000 takes milliseconds.
+  const open = statSync('/proc/self/fd').size || readdirSync('/proc/self/fd').length
   return [
-    ...(open === undefined ? [] : [toGauge('process_open_fds', 'Open descriptors.', open)]),
-    ...(max === undefined ? [] : [toGauge('process_max_fds', 'Allowed descriptors.', max)]),
+    toGauge('process_open_fds', 'Open descriptors.', open),
+    toGauge('process_max_fds', 'Allowed descriptors.', max),
   ]
 }
 
-function countDescriptors(): number | undefined {
+/** The soft limit of this process, which Node has raised to the hard one. Only Linux tells it. */
+export function findDescriptorLimit(): number {
   try {
-    // Linux 6.2 and later report the count as the size. Listing 20,000 takes milliseconds.
-    return statSync('/proc/self/fd').size || readdirSync('/proc/self/fd').length
+    const limits = readFileSync('/proc/self/limits', 'utf8')
+    return Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Infinity)
   } catch {
-    return undefined
-  }
-}
-
-function readMaxDescriptors(): number | undefined {
-  try {
-    const [, soft] =
-      /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
-    return soft === undefined ? undefined : Number(soft)
-  } catch {
-    return undefined
+    return Infinity
   }
 }

@@ -4,8 +4,8 @@ import {
   refusalReasons,
   toStatus,
 } from '../contract/errors.ts'
-import { failuresOf, failuresOfCheck, protocolFailures } from '../contract/operation.ts'
-import { healthChecks, operations, pagePaths } from '../contract/operations.ts'
+import { failuresOf, protocolFailures } from '../contract/operation.ts'
+import { healthChecks, operations, webPaths } from '../contract/operations.ts'
 import { buildHistogram, bytesBounds, type Histogram, secondsBounds } from '../store/measures.ts'
 import { type Metric, toCounter, toGauge, toHistogram } from './metric.ts'
 
@@ -15,32 +15,20 @@ export interface Counters {
   /** By status or error number: all of them are the contract's, so there are only a few. */
   readonly outcomes: Map<number, { count: number }>
   readonly seconds: Histogram
-  readonly requestBytes: Histogram
-  readonly responseBytes: Histogram
+  readonly bytes: { readonly request: Histogram; readonly response: Histogram }
   begun: number
   answered: number
 }
 
 /** Counts requests by operation, and refusals by reason. */
-export interface RequestMetrics {
-  /** The counters of an operation or page; without a name, of everything else. */
-  countersOf(name?: string): Counters
-  countRefusal(reason: RefusalReason): void
-  collect(): Metric[]
-}
-
-export function buildRequestMetrics(): RequestMetrics {
+export function buildRequestMetrics() {
   const byName = new Map<string, Counters>()
   const refusals = new Map<RefusalReason, number>()
   const unknown = addCounters('none', [40000, 40400, 40500, 50300])
-  for (const [name, operation] of Object.entries(operations)) {
+  for (const [name, operation] of Object.entries({ ...operations, ...healthChecks })) {
     addCounters(name, [...Object.keys(operation.successes).map(Number), ...failuresOf(operation)])
   }
-  for (const name of Object.keys(pagePaths)) {
-    const failures =
-      name === 'getReadiness' ? failuresOfCheck(healthChecks[name]) : protocolFailures
-    addCounters(name, [200, ...failures])
-  }
+  for (const name of Object.keys(webPaths)) addCounters(name, [200, ...protocolFailures])
 
   // Successes and server errors start at 0, so that Prometheus sees the first one as an increase.
   function addCounters(operation: string, outcomes: readonly number[]): Counters {
@@ -49,8 +37,7 @@ export function buildRequestMetrics(): RequestMetrics {
       operation,
       outcomes: new Map(expected.map((outcome) => [outcome, { count: 0 }])),
       seconds: buildHistogram(secondsBounds),
-      requestBytes: buildHistogram(bytesBounds),
-      responseBytes: buildHistogram(bytesBounds),
+      bytes: { request: buildHistogram(bytesBounds), response: buildHistogram(bytesBounds) },
       begun: 0,
       answered: 0,
     }
@@ -59,11 +46,12 @@ export function buildRequestMetrics(): RequestMetrics {
   }
 
   return {
+    /** The counters of an operation or page; without a name, of everything else. */
     countersOf: (name = '') => byName.get(name) ?? unknown,
-    countRefusal(reason) {
+    countRefusal(reason: RefusalReason): void {
       refusals.set(reason, (refusals.get(reason) ?? 0) + 1)
     },
-    collect() {
+    collect(): Metric[] {
       const all = [...byName.values()]
       const used = all.filter(({ answered }) => answered > 0)
       return [
@@ -84,15 +72,12 @@ export function buildRequestMetrics(): RequestMetrics {
           'Time from the headers of a request to its answer, or to the end of a streamed one.',
           used.map(({ operation, seconds }) => [{ operation }, seconds]),
         ),
-        toHistogram(
-          'plant_store_http_request_size_bytes',
-          'Sizes of the bodies of requests that declare one (Content-Length).',
-          used.map(({ operation, requestBytes }) => [{ operation }, requestBytes]),
-        ),
-        toHistogram(
-          'plant_store_http_response_size_bytes',
-          'Sizes of the bodies of answers.',
-          used.map(({ operation, responseBytes }) => [{ operation }, responseBytes]),
+        ...(['request', 'response'] as const).map((kind) =>
+          toHistogram(
+            `plant_store_http_${kind}_size_bytes`,
+            `Sizes of the bodies of ${kind}s${kind === 'request' ? ' that declare one (Content-Length)' : ''}.`,
+            used.map(({ operation, bytes }) => [{ operation }, bytes[kind]]),
+          ),
         ),
         toCounter(
           'plant_store_refusals_total',

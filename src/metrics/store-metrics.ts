@@ -1,5 +1,5 @@
-import type { JournalMeasures } from '../journal/bound.ts'
 import { toCursor } from '../journal/position.ts'
+import type { JournalMeasures } from '../journal/trim.ts'
 import type { Backlog, Receiver } from '../store/receivers.ts'
 import type { Position, Store, StoreMeasures } from '../store/store.ts'
 import { type Metric, toCounter, toGauge, toHistogram } from './metric.ts'
@@ -115,7 +115,7 @@ function toProgress(
   const oldest = new Map(backlogs.map(({ id, position }) => [id, position]))
   const toBehind = ({ id, progress: { position } }: Receiver) => {
     const waiting = oldest.get(id)
-    // The commit of the oldest delivery is still to be delivered. That of a position is not.
+    // The commit of the oldest delivery counts as behind; the commit of a position does not.
     return waiting === undefined ? toDistance(position, end) : toDistance(waiting, end) + 1
   }
   return [

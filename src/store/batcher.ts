@@ -14,20 +14,6 @@ export interface BatcherBounds {
  */
 export const defaultBounds = { batchItems: 512, queueItems: 2_000 }
 
-export interface Batcher<Item> {
-  /** Resolves with the outcome of the item when its batch has run. */
-  submit<Outcome>(item: Item): Promise<Outcome>
-  /**
-   * Rejects each item, waiting or in flight, for which `findReason` returns a reason. Returns
-   * whether there are any items.
-   */
-  giveUp(findReason: (item: Item) => unknown): boolean
-  isFull(): boolean
-  /** Resolves when no item is waiting or in flight. */
-  drain(): Promise<void>
-  measure(): BatcherMeasures
-}
-
 const itemsBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 interface Waiting<Item> {
@@ -44,7 +30,7 @@ interface Waiting<Item> {
 export function buildBatcher<Item>(
   run: (items: Item[]) => unknown[] | Promise<unknown[]>,
   bounds: BatcherBounds,
-): Batcher<Item> {
+) {
   const queue: Waiting<Item>[] = []
   const batchItems = buildHistogram(itemsBounds)
   const batchSeconds = buildHistogram(secondsBounds)
@@ -53,6 +39,7 @@ export function buildBatcher<Item>(
   let isFlushScheduled = false
   let onDrained: (() => void)[] = []
 
+  /** Resolves with the outcome of the item when its batch has run. */
   function submit<Outcome>(item: Item): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       if (isFull()) {
@@ -75,41 +62,20 @@ export function buildBatcher<Item>(
     setImmediate(flush)
   }
 
-  function flush(): void {
+  async function flush(): Promise<void> {
     isFlushScheduled = false
     const batch = queue.splice(0, bounds.batchItems)
     const startedAt = performance.now()
     batches.push(batch)
-    let outcomes: unknown[] | Promise<unknown[]>
-    try {
-      outcomes = run(batch.map(({ item }) => item))
-    } catch (error) {
-      fail(batch, error, startedAt)
-      return
-    }
-    if (Array.isArray(outcomes)) succeed(batch, outcomes, startedAt)
-    else {
-      outcomes.then(
-        (values) => succeed(batch, values, startedAt),
-        (error) => fail(batch, error, startedAt),
-      )
-    }
     scheduleFlush()
-  }
-
-  function succeed(batch: Waiting<Item>[], outcomes: unknown[], startedAt: number): void {
-    batch.forEach(({ resolve }, index) => {
-      resolve(outcomes[index] as never)
-    })
-    finish(batch, startedAt)
-  }
-
-  function fail(batch: Waiting<Item>[], error: unknown, startedAt: number): void {
-    for (const { reject } of batch) reject(error)
-    finish(batch, startedAt)
-  }
-
-  function finish(batch: Waiting<Item>[], startedAt: number): void {
+    try {
+      const outcomes = await run(batch.map(({ item }) => item))
+      batch.forEach(({ resolve }, index) => {
+        resolve(outcomes[index] as never)
+      })
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+    }
     observe(batchItems, batch.length)
     observe(batchSeconds, (performance.now() - startedAt) / 1000)
     batches.splice(batches.indexOf(batch), 1)
@@ -119,6 +85,10 @@ export function buildBatcher<Item>(
     onDrained = []
   }
 
+  /**
+   * Rejects each item, waiting or in flight, for which `findReason` returns a reason. Returns
+   * whether there are any items.
+   */
   function giveUp(findReason: (item: Item) => unknown): boolean {
     for (const { item, reject } of [...batches, queue].flat()) {
       const reason = findReason(item)
@@ -127,13 +97,14 @@ export function buildBatcher<Item>(
     return batches.length > 0 || queue.length > 0
   }
 
+  /** Resolves when no item is waiting or in flight. */
   function drain(): Promise<void> {
     if (batches.length === 0 && queue.length === 0) return Promise.resolve()
     return new Promise((resolve) => onDrained.push(resolve))
   }
 
   function measure(): BatcherMeasures {
-    return { queuedItems: queue.length, batchItems, batchSeconds }
+    return { queuedWrites: queue.length, batchItems, batchSeconds }
   }
 
   return { submit, giveUp, isFull, drain, measure }

@@ -52,27 +52,7 @@ export function locked(): Failure {
   )
 }
 
-export function tooManySnapshots(max: number): Failure {
-  return new Failure(
-    50300,
-    `The service is sending ${max} exports already. Try again when one has ended.`,
-    { reason: 'exports' },
-  )
-}
-
-export function tooManySnapshotsOfToken(max: number): Failure {
-  return new Failure(
-    50300,
-    `This token is reading ${max} exports already. Try again when one has ended.`,
-    { reason: 'exports' },
-  )
-}
-
-/** Overlapping exports keep SQLite from resetting the WAL. */
-export function walTooLarge(): Failure {
-  return new Failure(
-    50300,
-    'The write-ahead log has grown too large because exports are running. Try again when they have ended.',
-    { reason: 'log_size' },
-  )
+/** No snapshot can be opened, or go on. */
+export function snapshotRefused(message: string, reason: 'exports' | 'log_size'): Failure {
+  return new Failure(50300, message, { reason })
 }

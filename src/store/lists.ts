@@ -1,9 +1,9 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '../contract/limits.ts'
 import type { Order } from '../contract/parameters.ts'
 import { int64Bounds } from '../contract/schema.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
 import type { ListQuery, Store } from './store.ts'
-import { buildLine } from './turns.ts'
 
 const { minimum, maximum } = int64Bounds
 
@@ -87,5 +87,24 @@ export function buildMatcher(text: string): (name: string) => boolean {
       matched = advance(matched, upperName.charCodeAt(at))
     }
     return matched === length
+  }
+}
+
+/**
+ * Builds a queue for long work that is done in pieces: await it between two pieces. One turn of the
+ * event loop runs pieces for `limits.turnMs`, however many callers there are; the rest wait for the
+ * next turn.
+ */
+export function buildLine(): () => Promise<void> {
+  let end = Promise.resolve()
+  let turnEndsAt = 0
+  async function moveUp(): Promise<void> {
+    if (performance.now() < turnEndsAt) return
+    await nextTurn()
+    turnEndsAt = performance.now() + limits.turnMs
+  }
+  return () => {
+    end = end.then(moveUp)
+    return end
   }
 }

@@ -1,14 +1,13 @@
 /** The current queue of a batcher, and every batch so far. */
 export interface BatcherMeasures {
-  readonly queuedItems: number
+  readonly queuedWrites: number
   readonly batchItems: Histogram
   readonly batchSeconds: Histogram
 }
 
 /** The state of a store, and its work since it was opened. */
-export interface StoreMeasures extends Omit<BatcherMeasures, 'queuedItems'> {
+export interface StoreMeasures extends BatcherMeasures {
   readonly isUp: boolean
-  readonly queuedWrites: number
   /** The duration of transactions: their statements and their commit. */
   readonly commitSeconds: Histogram
   /** The part that wrote and synced the WAL; undefined if the server does not report it. */

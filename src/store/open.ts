@@ -1,3 +1,4 @@
+import { quoteWrong } from '../contract/setting-values.ts'
 import type { Finding } from './finding.ts'
 import { splitAddress } from './postgres/address.ts'
 import { type Journaling, type Store, type StoreEvents, UnusableStore } from './store.ts'
@@ -10,10 +11,10 @@ export type StoreLocation = {
   readonly setting: string
 } & (
   | { readonly engine: 'sqlite'; readonly path: string }
-  | { readonly engine: 'postgres'; readonly url: string }
+  | { readonly engine: 'postgres'; readonly url: string; readonly password?: string }
 )
 
-/** The messages of the engines name this one. */
+/** The setting that the engines name in their messages. `nameSetting` inserts the one in use. */
 const defaultSetting = 'DATABASE_URL'
 
 /**
@@ -31,6 +32,38 @@ export function toStoreLocation(url: string, setting = defaultSetting): StoreLoc
   const where = `${authority}${database && '/'}${database}${host ? `?${host}` : ''}`
   const label = `${scheme}${user}${user && '@'}${where}`
   return { engine: 'postgres', url, label, setting }
+}
+
+/** The store at an address, or the mistake in the address. */
+export type Located =
+  | { readonly location: StoreLocation; readonly mistake?: undefined }
+  | { readonly location?: undefined; readonly mistake: string }
+
+/** Finds the store of an address, whose password may be in the environment. */
+export function locateStore(
+  setting: string,
+  url: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Located {
+  const location = toStoreLocation(url, setting)
+  if (location === undefined) return { mistake: `${setting} ${describeMistake(url)}.` }
+  if (location.engine === 'sqlite' || !env.PGPASSWORD) return { location }
+  return { location: { ...location, password: env.PGPASSWORD } }
+}
+
+function describeMistake(url: string): string {
+  if (!url.startsWith('sqlite://')) {
+    const expected =
+      'must be sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST/DATABASE'
+    return `${expected}${quoteWrong(hideRest(url))}`
+  }
+  const path = url.replace(/^sqlite:\/+/, '')
+  return `must not have //: write sqlite:${path} for a path in this folder, or sqlite:/${path}`
+}
+
+/** Anything after the scheme may contain a password. */
+function hideRest(url: string): string {
+  return url.replace(/^(?!sqlite:)([^:]*:).+$/s, '$1…')
 }
 
 const silent: StoreEvents = { onLost() {}, onFound() {} }
@@ -62,17 +95,12 @@ async function openEngine(
   if (location.engine === 'postgres') {
     const { openPrimary } = await import('./postgres/primary.ts')
     const { buildPostgresStore } = await import('./postgres/store.ts')
-    return buildPostgresStore(await openPrimary(location.url, events, { journaling }))
+    const options = { journaling, password: location.password }
+    return buildPostgresStore(await openPrimary(location.url, events, options))
   }
   const { openConnection } = await import('./sqlite/connection.ts')
   const { buildSqliteStore } = await import('./sqlite/store.ts')
-  const db = openConnection(location.path, events)
-  try {
-    return buildSqliteStore(db, { journaling })
-  } catch (error) {
-    db.close()
-    throw error
-  }
+  return buildSqliteStore(openConnection(location.path, { ...events, journaling }))
 }
 
 function nameSetting(message: string, { setting }: StoreLocation): string {
@@ -98,5 +126,5 @@ async function examineEngine(location: StoreLocation): Promise<Finding[]> {
     return examineFile(location.path)
   }
   const { examineServer } = await import('./postgres/examine.ts')
-  return examineServer(location.url)
+  return examineServer(location.url, location.password)
 }

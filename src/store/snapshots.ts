@@ -1,4 +1,5 @@
-import { tooManySnapshots, tooManySnapshotsOfToken } from './failures.ts'
+import type { Failure } from '../contract/errors.ts'
+import { snapshotRefused } from './failures.ts'
 import type { Snapshot } from './store.ts'
 
 /** The snapshots that may be open in one process, and for one token. */
@@ -7,20 +8,21 @@ export const maxSnapshotsOfToken = 2
 
 /** Limits open snapshots, because the store cannot reclaim space while one is open. */
 export function limitSnapshots(
-  open: () => Promise<Snapshot>,
+  open: (othersOpen: number) => Promise<Snapshot>,
 ): (tokenId?: string) => Promise<Snapshot> {
   const slots = new Set<{ readonly tokenId: string | undefined }>()
 
   return async (tokenId) => {
-    if (slots.size === maxSnapshots) throw tooManySnapshots(maxSnapshots)
+    if (slots.size === maxSnapshots) throw tooMany(`The service is sending ${maxSnapshots}`)
     const own = [...slots].filter((one) => one.tokenId === tokenId).length
     if (tokenId !== undefined && own === maxSnapshotsOfToken) {
-      throw tooManySnapshotsOfToken(maxSnapshotsOfToken)
+      throw tooMany(`This token is reading ${maxSnapshotsOfToken}`)
     }
     const slot = { tokenId }
+    const othersOpen = slots.size
     slots.add(slot)
     try {
-      const snapshot = await open()
+      const snapshot = await open(othersOpen)
       return {
         ...snapshot,
         async close() {
@@ -32,4 +34,8 @@ export function limitSnapshots(
       throw error
     }
   }
+}
+
+function tooMany(who: string): Failure {
+  return snapshotRefused(`${who} exports already. Try again when one has ended.`, 'exports')
 }

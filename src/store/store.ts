@@ -1,12 +1,11 @@
-import type { Order } from '../contract/parameters.ts'
-import type { Precondition } from '../contract/precondition.ts'
-import type { Scope } from '../contract/scopes.ts'
+import type { Order, Precondition } from '../contract/parameters.ts'
 import type { NewPlant, StoredPlant } from '../contract/shapes.ts'
-import type { Stretch } from '../journal/bound.ts'
 import type { Position } from '../journal/position.ts'
 import type { JournalPage } from '../journal/row.ts'
+import type { JournalUpkeep } from './journal-steps.ts'
 import type { StoreMeasures } from './measures.ts'
 import type { ReceiverStore } from './receivers.ts'
+import type { TokenRecord, TokenStore } from './token-steps.ts'
 
 export type { Position } from '../journal/position.ts'
 export {
@@ -18,6 +17,7 @@ export {
   toPlantId,
 } from '../journal/row.ts'
 export type * from './measures.ts'
+export type { TokenRecord, TokenUse } from './token-steps.ts'
 
 /** Identifies one state of one plant. It is random, so it never recurs, even after a restore. */
 export type Version = bigint
@@ -86,33 +86,13 @@ export interface FileSummary {
   readonly tokens: number
 }
 
-/** A token as stored: its SHA-256, never the token itself. Times are ms since 1970. */
-export interface TokenRecord {
-  readonly id: string
-  readonly hash: Buffer
-  readonly name: string
-  readonly scopes: readonly Scope[]
-  readonly createdAt: number
-  readonly expiresAt: number | undefined
-  readonly revokedAt: number | undefined
-  readonly lastUsedAt: number | undefined
-  /** The last characters of the token, to recognise a leaked one; unknown for old tokens. */
-  readonly lastFour: string | undefined
-}
-
-export interface TokenUse {
-  readonly id: string
-  readonly at: number
-}
-
 /**
- * Stores plants and tokens. Each method is atomic, and a write resolves once it is on disk, with
- * these exceptions: `importPlants` may store some plants and fail, and `take` and `save` of
- * `receivers` resolve before they are on disk, because they can be repeated. Expected outcomes are
- * values. A `Failure` says why the store could not do it, and whether it may have been done
- * nevertheless.
+ * Stores plants and tokens. Each method is atomic, and a write resolves once it is on disk, except
+ * `take` and `save` of `receivers`: they can be repeated, and resolve before that. Expected
+ * outcomes are values. A `Failure` says why the store could not do it, and whether it may have been
+ * done nevertheless.
  */
-export interface Store {
+export interface Store extends TokenStore, JournalUpkeep {
   /** The journal records the id of the token that asked for a write. */
   createPlant(plant: NewPlant, tokenId?: string): Promise<Version | 'exists'>
   /** Creates the plant once per key. A repeat with the same plant returns the first outcome. */
@@ -131,7 +111,7 @@ export interface Store {
     condition: Precondition,
     tokenId?: string,
   ): Promise<'deleted' | 'absent' | 'condition failed'>
-  /** Imports plants. After a failure some may be stored; a repeat reports them as already there. */
+  /** Imports plants, all or none. A repeat reports those that are stored as already there. */
   importPlants(
     plants: readonly ImportedPlant[],
     onConflict: OnConflict,
@@ -139,8 +119,6 @@ export interface Store {
   ): Promise<ImportOutcome[]>
   /** Opens a snapshot, which the caller must close. Their number is limited (`maxSnapshots`). */
   openSnapshot(tokenId?: string): Promise<Snapshot>
-  /** Deletes some of the keys used before this time. Returns whether none are left. */
-  forgetKeys(usedBefore: number): Promise<boolean>
 
   /**
    * Reads the changes after a position, oldest first: up to the limit, or fewer if they are large.
@@ -156,30 +134,8 @@ export interface Store {
    * of others. Returns a function that stops it. The store polls only while it is watched.
    */
   watchJournal(onChange: () => void): () => void
-  /** Another value after a failover, which may have undone changes. Absent: there is none. */
+  /** Differs after a failover, which may have undone changes. SQLite has none, and omits it. */
   journalSession?(): unknown
-  /** Deletes some of the changes from before this time. Returns whether none are left. */
-  trimJournal(before: number): Promise<boolean>
-  /** Measures some of the rows of the journal with `after < seq <= upTo`. */
-  measureJournal(after: number, upTo: number): Promise<Stretch>
-  /**
-   * Deletes the oldest changes regardless of age: at least this many bytes, or as many as one step
-   * may delete. Does nothing unless the oldest row is `first`. Returns the number of changes.
-   */
-  dropChanges(first: number, bytes: number): Promise<number>
-
-  addToken(token: TokenRecord): Promise<void>
-  /** Adds the token only if the store has no plant and no token yet. */
-  addFirstToken(token: TokenRecord): Promise<'added' | 'not first'>
-  findToken(hash: Buffer): Promise<TokenRecord | undefined>
-  listTokens(): Promise<TokenRecord[]>
-  revokeToken(id: string, at: number): Promise<'revoked' | 'revoked before' | 'unknown'>
-  /** Deletes tokens in any state. Returns how many existed. */
-  deleteTokens(ids: readonly string[]): Promise<number>
-  /** Records when tokens were last used. Called in bulk, so the times may lag. */
-  noteTokenUses(uses: readonly TokenUse[]): Promise<void>
-  /** A number that changes with every revocation and deletion, in any process. */
-  tokenRevision(): Promise<bigint>
 
   readonly receivers: ReceiverStore
   /** Whether the write queue is full, so that further writes would be refused. */

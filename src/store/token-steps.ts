@@ -1,32 +1,44 @@
 import type { Scope } from '../contract/scopes.ts'
 import { type Row, type Run, type Steps, sql, toNumber, toText } from './steps.ts'
-import type { Store, TokenRecord, TokenUse } from './store.ts'
 
-type TokenStore = Pick<
-  Store,
-  | 'addToken'
-  | 'addFirstToken'
-  | 'findToken'
-  | 'listTokens'
-  | 'revokeToken'
-  | 'deleteTokens'
-  | 'noteTokenUses'
-  | 'tokenRevision'
-  | 'forgetKeys'
->
+/** A token as stored: its SHA-256, never the token itself. Times are ms since 1970. */
+export interface TokenRecord {
+  readonly id: string
+  readonly hash: Buffer
+  readonly name: string
+  readonly scopes: readonly Scope[]
+  readonly createdAt: number
+  readonly expiresAt: number | undefined
+  readonly revokedAt: number | undefined
+  readonly lastUsedAt: number | undefined
+  /** The last characters of the token, to recognise a leaked one; unknown for old tokens. */
+  readonly lastFour: string | undefined
+}
+
+export interface TokenUse {
+  readonly id: string
+  readonly at: number
+}
+
+export type TokenStore = ReturnType<typeof buildTokenStore>
 
 /** Builds the part of the store for tokens and for idempotency keys, which belong to them. */
-export function buildTokenStore(read: Run, write: Run): TokenStore {
+export function buildTokenStore(read: Run, write: Run) {
   return {
-    addToken: (token) => write(() => add(token)),
-    addFirstToken: (token) => write(() => addFirst(token)),
-    findToken: (hash) => read(() => find(hash)),
+    addToken: (token: TokenRecord) => write(() => add(token)),
+    /** Adds the token only if the store has no plant and no token yet. */
+    addFirstToken: (token: TokenRecord) => write(() => addFirst(token)),
+    findToken: (hash: Buffer) => read(() => find(hash)),
     listTokens: () => read(listTokens),
-    revokeToken: (id, at) => write(() => revoke(id, at)),
-    deleteTokens: (ids) => write(() => remove(ids)),
-    noteTokenUses: (uses) => write(() => noteUses(uses)),
+    revokeToken: (id: string, at: number) => write(() => revoke(id, at)),
+    /** Deletes tokens in any state. Returns how many existed. */
+    deleteTokens: (ids: readonly string[]) => write(() => remove(ids)),
+    /** Records when tokens were last used. Called in bulk, so the times may lag. */
+    noteTokenUses: (uses: readonly TokenUse[]) => write(() => noteUses(uses)),
+    /** A number that changes with every revocation and deletion, in any process. */
     tokenRevision: () => read(readRevision),
-    forgetKeys: (usedBefore) => write(() => forgetKeys(usedBefore)),
+    /** Deletes some of the keys used before this time. Returns whether none are left. */
+    forgetKeys: (usedBefore: number) => write(() => forgetKeys(usedBefore)),
   }
 }
 

@@ -1,17 +1,14 @@
 import { Failure } from '../contract/errors.ts'
 import type { Scope } from '../contract/scopes.ts'
 
-/** The rights of a verified token. Grants are kept until a token is revoked. */
+/** The rights of a verified token. Grants are kept until a token is revoked or keys change. */
 export interface Grant {
   readonly tokenId: string
   readonly scopes: ReadonlySet<Scope>
   readonly expiresAt: number
   lastUsedAt: number
-  /**
-   * The token revision at the time of the look-up: grants from before the last revocation no longer
-   * count. JSON Web Tokens cannot be revoked.
-   */
-  readonly revision: bigint | 'issuer' | undefined
+  /** At the time of the look-up: grants from before the last revocation no longer count. */
+  readonly revision: string | undefined
 }
 
 export function expired(): Failure {

@@ -1,27 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { JWTPayload } from 'jose'
 import { Failure } from '../contract/errors.ts'
-import { limits } from '../contract/limits.ts'
-import { isLoopback } from '../contract/loopback.ts'
 import { type Scope, scopes } from '../contract/scopes.ts'
-import { scan } from '../json/scan.ts'
+import { isLoopback } from '../contract/setting-values.ts'
 import { repeat } from '../repeat.ts'
 import { expired, type Grant } from './grant.ts'
 
-/**
- * JSON Web Tokens of one issuer. `jose` verifies them and holds the keys: it fetches them for a
- * token with an unknown key, at most once in 30 s. The discovery of their address is ours, the
- * pause after a failure, and a renewal every 10 minutes, because a key may have been withdrawn.
- * Known keys stay valid while the issuer is unreachable.
- */
-export interface Issuer {
-  /** The grant of a token that is in the cache. */
-  find(token: string): Grant | undefined
-  /** Verifies a token. Fails with a `Failure`. Calls `onWait` if keys are being fetched. */
-  verify(token: string, onWait?: () => void): Promise<Grant>
-  grants(): Iterable<Grant>
-  close(): void
-}
+export type Issuer = Awaited<ReturnType<typeof openIssuer>>
+
+type Verified = Pick<Grant, 'tokenId' | 'scopes' | 'expiresAt'>
 
 /** The issuer that the operator trusts, and the audience that its tokens must name. */
 export interface TrustedIssuer {
@@ -63,16 +50,20 @@ export function isJwt(token: string): boolean {
   return /^[^.]*\.[^.]*\.[^.]*$/.test(token)
 }
 
-/** Opens the verifier of an issuer's tokens. The issuer may be unreachable at first. */
-export async function openIssuer(options: IssuerOptions): Promise<Issuer> {
+/**
+ * Verifies the JSON Web Tokens of one issuer, which may be unreachable at first. `jose` checks them
+ * and holds the keys: it fetches them for a token with an unknown key, at most once in 30 s. This
+ * file discovers their address, pauses after a failure, and renews them every 10 minutes, because a
+ * key may have been withdrawn. Known keys stay valid while the issuer is unreachable.
+ */
+export async function openIssuer(options: IssuerOptions) {
   const { url: issuer, audience, timeoutMs, onAway, onBack } = options
   // Loaded only where an issuer is set.
   const jose = await import('jose')
   const { errors } = jose
   const stop = new AbortController()
-  /** By their text: a token has one spelling. */
-  const verified = new Map<string, Grant>()
   let keyText: string | undefined
+  let keyChanges = 0
   let isAway = false
   let dueAt = 0
 
@@ -92,7 +83,7 @@ export async function openIssuer(options: IssuerOptions): Promise<Issuer> {
       const text = await fetchText(keysUrl, signal)
       // Malformed keys are a failure, too: jose would ask for them again at once.
       jose.createLocalJWKSet(JSON.parse(text))
-      if (text !== keyText) verified.clear()
+      if (text !== keyText) keyChanges++
       keyText = text
       if (isAway) onBack()
       isAway = false
@@ -111,18 +102,15 @@ export async function openIssuer(options: IssuerOptions): Promise<Issuer> {
     if (performance.now() >= dueAt) await keys.reload().catch(() => {})
   }
 
-  async function verify(token: string, onWait?: () => void): Promise<Grant> {
+  /** Verifies a token. Fails with a `Failure`. Calls `onWait` if keys are being fetched. */
+  async function verify(token: string, onWait?: () => void): Promise<Verified> {
     requireOneSpelling(token)
     if (keys.reloading) onWait?.()
-    const textBefore = keys.reloading ? undefined : keyText
     try {
-      const grant = toGrant(await readClaims(token))
-      requireUniqueNames(token)
-      // If the keys changed meanwhile, this token's key may be gone: the grant is not cached.
-      if (textBefore !== undefined && textBefore === keyText) remember(token, grant)
-      return grant
+      return toVerified(await readClaims(token))
     } catch (error) {
-      if (error instanceof Failure) throw error
+      // Anything that is not about the token is a fault: of a key that cannot be used, for example.
+      if (!(error instanceof errors.JOSEError)) throw error
       if (error instanceof errors.JWTExpired) throw expired()
       throw invalidJwt(error instanceof errors.JWTClaimValidationFailed ? error.claim : undefined)
     }
@@ -152,27 +140,20 @@ export async function openIssuer(options: IssuerOptions): Promise<Issuer> {
         try {
           return (await jose.jwtVerify(token, key, rules)).payload
         } catch (failure) {
-          const isExpired = failure instanceof errors.JWTExpired
-          if (isExpired || failure instanceof errors.JWTClaimValidationFailed) throw failure
+          if (!(failure instanceof errors.JWSSignatureVerificationFailed)) throw failure
         }
       }
       throw new errors.JWSSignatureVerificationFailed()
     }
   }
 
-  function remember(token: string, grant: Grant): void {
-    verified.set(token, grant)
-    const [oldest = ''] = verified.keys()
-    if (verified.size > limits.verifiedTokens) verified.delete(oldest)
-  }
-
   renewKeys()
   const stopRenewing = repeat(renewKeys, tickMs, onAway)
   return {
-    find: (token) => verified.get(token),
     verify,
-    grants: () => verified.values(),
-    close() {
+    /** How often they have changed: a token that was verified before must be verified again. */
+    keyChanges: () => keyChanges,
+    close(): void {
       stopRenewing()
       stop.abort()
     },
@@ -214,25 +195,13 @@ async function fetchText(url: string, signal: AbortSignal): Promise<string> {
 /** `jose` also takes white space, padding and stray bits, so a token would have many spellings. */
 function requireOneSpelling(token: string): void {
   const parts = token.split('.')
-  const isCanonical = (part: string) => decode(part).toString('base64url') === part
+  const isCanonical = (part: string) =>
+    Buffer.from(part, 'base64url').toString('base64url') === part
   if (!parts.every(isCanonical)) throw invalidJwt()
 }
 
-/** `JSON.parse` takes the last of two claims with the same name. We refuse the token. */
-function requireUniqueNames(token: string): void {
-  try {
-    for (const part of token.split('.', 2)) scan(decode(part).toString(), () => {})
-  } catch {
-    throw invalidJwt()
-  }
-}
-
-function decode(part: string): Buffer {
-  return Buffer.from(part, 'base64url')
-}
-
-/** The grant of a token whose signature and claims are valid. */
-function toGrant({ iss, sub = '', exp = NaN, scope, scp }: JWTPayload): Grant {
+/** What a token with a valid signature and valid claims grants. */
+function toVerified({ iss, sub = '', exp = NaN, scope, scp }: JWTPayload): Verified {
   // `exp` may be missing, or Infinity (1e999 in JSON): such a token would never expire.
   if (!Number.isFinite(exp)) throw invalidJwt('exp')
   if (typeof sub !== 'string') throw invalidJwt('sub')
@@ -240,8 +209,6 @@ function toGrant({ iss, sub = '', exp = NaN, scope, scp }: JWTPayload): Grant {
     tokenId: toSubjectId(iss ?? '', sub),
     scopes: new Set(toScopes(scope ?? scp)),
     expiresAt: (exp + leewaySeconds) * 1_000,
-    lastUsedAt: 0,
-    revision: 'issuer',
   }
 }
 

@@ -1,26 +1,14 @@
 import { timingSafeEqual } from 'node:crypto'
 import { Failure } from '../contract/errors.ts'
-import { type Scope, scopes } from '../contract/scopes.ts'
+import { limits } from '../contract/limits.ts'
+import { scopes } from '../contract/scopes.ts'
 import { repeat } from '../repeat.ts'
 import type { Store } from '../store/store.ts'
-import { hashToken, isWellFormed } from './format.ts'
 import { expired, type Grant } from './grant.ts'
-import { type Issuer, isJwt } from './issuer.ts'
+import { hashToken, isWellFormed } from './issue.ts'
+import { type Issuer, isJwt, isSubjectId } from './issuer.ts'
 
-export interface TokenVerifier {
-  /**
-   * Returns the grant from memory, or promises it from the store or the issuer. Fails with a
-   * `Failure`. Calls `onWait` if it has to wait for keys of the issuer.
-   */
-  verify(token: string, onWait?: () => void): Grant | Promise<Grant>
-  /** The id of a token that was verified before; undefined for any other. Costs no query. */
-  findId(token: string): string | undefined
-  /** Whether a grant is known to be still valid. If not, verify its token again. */
-  isCurrent(grant: Grant): boolean
-  /** How many of the cached tokens were used since this time. */
-  countUsed(since: number): number
-  close(): Promise<void>
-}
+export type TokenVerifier = Awaited<ReturnType<typeof openTokenVerifier>>
 
 export interface TokenVerifierOptions {
   readonly store: Store
@@ -38,33 +26,29 @@ const refreshMs = 400
 const trustMs = 900
 /** How often the last use of each token is stored. */
 const noteUsesMs = 10_000
-const maxGrants = 10_000
 
 /** Opens the verifier. A known token costs no query, and a revoked one stops working within 1 s. */
-export async function openTokenVerifier(options: TokenVerifierOptions): Promise<TokenVerifier> {
+export async function openTokenVerifier(options: TokenVerifierOptions) {
   const { store, issuer, onError } = options
   const operator = toOperator(options.operatorToken)
   let grants = new Map<string, Grant>()
-  let revision: bigint | undefined
+  /** Changes with each revocation, and with the keys of the issuer. */
+  let revision: string | undefined
   let trustedUntil = 0
   let notedUntil = Date.now()
 
+  /**
+   * Returns the grant from memory, or promises it from the store or the issuer. Fails with a
+   * `Failure`. Calls `onWait` if it has to wait for keys of the issuer.
+   */
   function verify(token: string, onWait?: () => void): Grant | Promise<Grant> {
-    const grant =
-      issuer?.find(token) ?? (performance.now() < trustedUntil ? grants.get(token) : undefined)
+    const grant = performance.now() < trustedUntil ? grants.get(token) : undefined
     return grant === undefined ? lookUp(token, onWait) : use(grant)
   }
 
-  function findId(token: string): string | undefined {
-    const grant = grants.get(token) ?? (issuer && isJwt(token) ? issuer.find(token) : undefined)
-    return grant?.tokenId
-  }
-
+  /** Whether a grant is known to be still valid. If not, verify its token again. */
   function isCurrent(grant: Grant): boolean {
-    const isTrusted =
-      grant.revision === 'issuer' ||
-      (grant.revision === revision && performance.now() < trustedUntil)
-    if (!isTrusted) return false
+    if (grant.revision !== revision || performance.now() >= trustedUntil) return false
     return grant.expiresAt === Infinity || Date.now() < grant.expiresAt
   }
 
@@ -76,27 +60,29 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
   }
 
   async function lookUp(token: string, onWait?: () => void): Promise<Grant> {
-    const hash = hashToken(token)
-    if (operator && timingSafeEqual(hash, operator.hash)) {
-      return remember(token, toGrant(operator.id, scopes, revision))
-    }
-    if (issuer && isJwt(token)) return use(await issuer.verify(token, onWait))
-    if (!isWellFormed(token)) throw invalid()
     const revisionBefore = revision
-    const record = await store.findToken(hash)
-    if (record === undefined || record.revokedAt !== undefined) throw invalid()
-    const grant = toGrant(record.id, record.scopes, revisionBefore, record.expiresAt)
+    const granted = await find(token, onWait)
+    const grant = { ...granted, lastUsedAt: 0, revision: revisionBefore }
     // If a revocation was seen meanwhile, it may be of this token: the grant is not cached.
-    return revision === revisionBefore ? remember(token, grant) : use(grant)
-  }
-
-  function remember(token: string, grant: Grant): Grant {
-    if (grants.size >= maxGrants) forgetAll()
-    grants.set(token, grant)
+    if (revision === revisionBefore) {
+      if (grants.size >= limits.verifiedTokens) forgetGrants()
+      grants.set(token, grant)
+    }
     return use(grant)
   }
 
-  function forgetAll(): void {
+  async function find(token: string, onWait?: () => void) {
+    const hash = hashToken(token)
+    if (operator && timingSafeEqual(hash, operator.hash)) return operator.granted
+    if (issuer && isJwt(token)) return issuer.verify(token, onWait)
+    if (!isWellFormed(token)) throw invalid()
+    const record = await store.findToken(hash)
+    if (record === undefined || record.revokedAt !== undefined) throw invalid()
+    const { id, scopes, expiresAt = Infinity } = record
+    return { tokenId: id, scopes: new Set(scopes), expiresAt }
+  }
+
+  function forgetGrants(): void {
     const forgotten = grants
     grants = new Map()
     noteUses(forgotten).catch(onError)
@@ -104,15 +90,16 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
 
   async function refresh(): Promise<void> {
     const askedAt = performance.now()
-    const current = await store.tokenRevision()
-    if (current !== revision) forgetAll()
+    const current = `${await store.tokenRevision()} ${issuer?.keyChanges()}`
+    if (current !== revision) forgetGrants()
     revision = current
     trustedUntil = askedAt + trustMs
   }
 
   async function noteUses(used = grants): Promise<void> {
+    const isStored = (id: string) => id !== operator?.granted.tokenId && !isSubjectId(id)
     const uses = [...used.values()]
-      .filter(({ tokenId, lastUsedAt }) => tokenId !== operator?.id && lastUsedAt >= notedUntil)
+      .filter(({ tokenId, lastUsedAt }) => isStored(tokenId) && lastUsedAt >= notedUntil)
       .map(({ tokenId, lastUsedAt }) => ({ id: tokenId, at: lastUsedAt }))
     notedUntil = Date.now()
     if (uses.length > 0) await store.noteTokenUses(uses)
@@ -124,16 +111,16 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
 
   return {
     verify,
-    findId,
+    /** The id of a token that was verified before; undefined for any other. Costs no query. */
+    findId: (token: string) => grants.get(token)?.tokenId,
     isCurrent,
-    countUsed(since) {
+    /** How many of the cached tokens were used since this time. */
+    countUsed(since: number): number {
       let used = 0
-      for (const known of [grants.values(), issuer?.grants() ?? []]) {
-        for (const { lastUsedAt } of known) if (lastUsedAt >= since) used++
-      }
+      for (const { lastUsedAt } of grants.values()) if (lastUsedAt >= since) used++
       return used
     },
-    async close() {
+    async close(): Promise<void> {
       stopRefreshing()
       stopNoting()
       issuer?.close()
@@ -146,16 +133,8 @@ export async function openTokenVerifier(options: TokenVerifierOptions): Promise<
 function toOperator(token: string | undefined) {
   if (token === undefined) return undefined
   const hash = hashToken(token)
-  return { hash, id: `operator-${hash.toString('hex', 0, 4)}` }
-}
-
-function toGrant(
-  tokenId: string,
-  scopes: readonly Scope[],
-  revision: bigint | undefined,
-  expiresAt = Infinity,
-): Grant {
-  return { tokenId, scopes: new Set(scopes), expiresAt, lastUsedAt: 0, revision }
+  const tokenId = `operator-${hash.toString('hex', 0, 4)}`
+  return { hash, granted: { tokenId, scopes: new Set(scopes), expiresAt: Infinity } }
 }
 
 function invalid(): Failure {

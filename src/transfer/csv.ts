@@ -1,8 +1,25 @@
-import { countQuotes, type Fields, parseRecord } from '../contract/csv-record.ts'
+import { delimiters } from '../contract/formats.ts'
+import { maxIgnored } from '../contract/shapes.ts'
 import { isStorable, toPathId } from '../contract/values.ts'
-import { type Columns, type HeaderRow, isBeforeHeader, readHeader } from './csv-header.ts'
-import { type Entry, type Line, type Reader, type Refusal, UnreadableFile } from './entry.ts'
-import { maxLineBytes } from './lines.ts'
+import {
+  type Entry,
+  type Header,
+  type Line,
+  maxLineBytes,
+  type Reader,
+  type Refusal,
+  UnreadableFile,
+} from './lines.ts'
+
+/** The header row of a file, and where the columns of a plant are; -1 for a tag without one. */
+interface HeaderRow extends Header {
+  readonly columns: {
+    readonly count: number
+    readonly id: number
+    readonly name: number
+    readonly tag: number
+  }
+}
 
 /** The lines of a record whose quoted field has not ended yet. */
 interface OpenRecord {
@@ -38,7 +55,7 @@ export function buildCsvReader(given?: string): Reader {
     return { line, text, refusal: { error, message: message + explainLines(line, text) } }
   }
 
-  /** Rejects every line read so far: where the next record begins is unknown. */
+  /** Rejects the lines read so far as one record. The next line begins a new one. */
   function rejectOpen({ number, lines }: OpenRecord, refusal: Refusal): Entry {
     open = undefined
     return reject(refusal, number, lines.join('\n'))
@@ -62,14 +79,14 @@ export function buildCsvReader(given?: string): Reader {
   function readRecord(number: number, text: string): Entry | undefined {
     const record = text.endsWith('\r') ? text.slice(0, -1) : text
     if (header === undefined) return readHead(number, text, record)
-    const fields = parseRecord(record, header.delimiter, header.columns.count + 1)
+    const fields = parseRecord(record, header.delimiter)
     if (fields === 'open') return hold(number, text)
     if (fields === 'malformed') return reject(unexpectedQuote, number, text)
     return record === '' ? undefined : toEntry(fields, header.columns, number, text)
   }
 
   function readHead(number: number, text: string, record: string): Entry | undefined {
-    if (isBeforeHeader(record)) return undefined
+    if (record.trim() === '' || separatorLine.test(record)) return undefined
     const read = readHeader(record, number, given)
     if (read === 'open') return hold(number, text)
     if (read === 'malformed') return reject(unexpectedQuote, number, text)
@@ -81,21 +98,21 @@ export function buildCsvReader(given?: string): Reader {
     open = { number, lines: [text], bytes: Buffer.byteLength(text) }
   }
 
-  function toEntry(fields: Fields, columns: Columns, line: number, text: string): Entry {
+  function toEntry(
+    fields: Fields,
+    columns: HeaderRow['columns'],
+    line: number,
+    text: string,
+  ): Entry {
     if (fields.length !== columns.count) {
-      const message =
-        fields.length > columns.count
-          ? `The row has more fields than the header, which has ${columns.count}.`
-          : `The row has ${fields.length} fields, but the header has ${columns.count}.`
+      const message = `The row has ${fields.length} fields, but the header has ${columns.count}.`
       return reject({ error: 40003, message }, line, text)
     }
     const id = toPathId(fields[columns.id] ?? '')
     const name = fields[columns.name]
     const tag = fields[columns.tag]
     const refuse = (message: string) => ({ ...reject({ error: 40003, message }, line, text), id })
-    if (id === undefined) {
-      return refuse(explainId(fields[columns.id]))
-    }
+    if (id === undefined) return refuse(explainId(fields[columns.id]))
     if (name === undefined) return refuse('Column "name" is absent: write "" for an empty name.')
     if (!isStorable(name) || (tag !== undefined && !isStorable(tag))) {
       return refuse('Columns "name" and "tag" must not have NUL characters.')
@@ -152,4 +169,107 @@ const workbook =
   'This is a workbook, not CSV. Open it and save it as "CSV UTF-8 (comma delimited)" in Excel, or as "Text CSV" with the character set "Unicode (UTF-8)" in LibreOffice.'
 const bareReturns =
   'The lines end with CR alone. Save the file with LF or CR LF at the end of lines.'
+const noNames =
+  'The first line must name the columns "id" and "name", and "tag" where there are tags.'
 const noHeader = 'The header row is missing: the first line must name the columns id,name,tag.'
+
+const known = ['id', 'name', 'tag']
+/** Longer texts are shortened in messages. */
+const maxShown = 100
+
+/** Excel's own first line, such as `sep=;`. What it says, the header row shows as well. */
+const separatorLine = /^"?sep=[^"]"?$/i
+
+/**
+ * Reads the header row by the given delimiter, or else by the one with which it is a header. A
+ * mistake in it is reported once, for the whole file.
+ */
+function readHeader(
+  text: string,
+  line: number,
+  given: string | undefined,
+): HeaderRow | 'open' | 'malformed' {
+  const tried = given === undefined ? Object.values(delimiters) : [given]
+  const rows = tried.map((delimiter) => ({ delimiter, fields: parseRecord(text, delimiter) }))
+  if (rows.some(({ fields }) => fields === 'open')) return 'open'
+  if (rows.every(({ fields }) => fields === 'malformed')) return 'malformed'
+  for (const { delimiter, fields } of rows) {
+    if (typeof fields !== 'string' && isHeader(fields)) {
+      return toHeaderRow(text, line, delimiter, fields)
+    }
+  }
+  throw new UnreadableFile(40003, line, `${noNames} It is: ${show(text)}.`)
+}
+
+/** Whether fields name an id and a name, in any spelling. */
+function isHeader(fields: Fields): boolean {
+  const names = fields.map(toName)
+  return names.includes('id') && names.includes('name')
+}
+
+function toHeaderRow(text: string, line: number, delimiter: string, fields: Fields): HeaderRow {
+  const names = fields.map(toName)
+  const twice = known.find((name) => names.indexOf(name) !== names.lastIndexOf(name))
+  if (twice !== undefined) {
+    throw new UnreadableFile(40003, line, `The header names the column "${twice}" twice.`)
+  }
+  const [id = 0, name = 0, tag = -1] = known.map((column) => names.indexOf(column))
+  // Spreadsheets also write columns without a name.
+  const isIgnored = (field: string) => !['', ...known].includes(toName(field))
+  const ignored = fields.flatMap((field = '') => (isIgnored(field) ? field : []))
+  const columns = { count: fields.length, id, name, tag }
+  return { text, delimiter, columns, ignored: ignored.slice(0, maxIgnored) }
+}
+
+/** The name of a column, which may be written in any case and with spaces around it. */
+function toName(field = ''): string {
+  return field.trim().toLowerCase()
+}
+
+function show(text: string): string {
+  return JSON.stringify(text.length <= maxShown ? text : `${text.slice(0, maxShown)}…`)
+}
+
+/**
+ * The fields of a record. A field without text is absent; an empty text is written as two quotes.
+ */
+type Fields = (string | undefined)[]
+
+/**
+ * Splits a record into its fields. It is open if a quoted field does not end in it, and malformed
+ * if a quote is neither around a field nor doubled in one.
+ */
+function parseRecord(record: string, delimiter: string): Fields | 'open' | 'malformed' {
+  const fields: Fields = []
+  for (let start = 0; ; ) {
+    const isQuoted = record[start] === '"'
+    const end = isQuoted
+      ? findClosingQuote(record, start + 1) + 1
+      : findDelimiter(record, delimiter, start)
+    if (isQuoted && end === 0) return 'open'
+    const text = record.slice(start, end)
+    if (isQuoted) fields.push(text.slice(1, -1).replaceAll('""', '"'))
+    else if (text.includes('"')) return 'malformed'
+    else fields.push(text || undefined)
+    if (end === record.length) return fields
+    if (record[end] !== delimiter) return 'malformed'
+    start = end + 1
+  }
+}
+
+function findDelimiter(record: string, delimiter: string, from: number): number {
+  const at = record.indexOf(delimiter, from)
+  return at === -1 ? record.length : at
+}
+
+function findClosingQuote(record: string, from: number): number {
+  let at = record.indexOf('"', from)
+  while (at !== -1 && record[at + 1] === '"') at = record.indexOf('"', at + 2)
+  return at
+}
+
+function countQuotes(text: string): number {
+  let count = 0
+  for (let at = text.indexOf('"'); at !== -1; at = text.indexOf('"', at + 1)) count++
+  return count
+}

@@ -1,6 +1,6 @@
 import type { Format } from '../contract/formats.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
-import { toJson } from '../json/to-json.ts'
+import { toJson } from '../json/plant-json.ts'
 import type { Snapshot, Store } from '../store/store.ts'
 
 /** How a file is written. */
@@ -17,12 +17,6 @@ export interface ExportQuery extends ExportForm {
   readonly tag: string | undefined
   /** The largest number of plants; undefined for all of them. */
   readonly limit: number | undefined
-}
-
-/** The beginning of a file, and the line of a plant. */
-interface Writer {
-  readonly head: string
-  toLine(plant: StoredPlant): string
 }
 
 /** Opens a snapshot of the store, uses it and closes it. */
@@ -47,7 +41,7 @@ export async function* writePlants(
   { after, tag, limit = Number.POSITIVE_INFINITY, ...form }: ExportQuery,
   onWritten: (count: number) => void = () => {},
 ): AsyncGenerator<string> {
-  const { head, toLine } = form.format === 'csv' ? buildCsvWriter(form) : ndjsonWriter
+  const { head, toLine } = form.format === 'csv' ? toCsv(form) : { head: '', toLine: toJson }
   let piece = head
   for await (const plants of snapshot.walkPlants({ after, tag, limit })) {
     for (const plant of plants) piece += `${toLine(plant)}\n`
@@ -58,9 +52,8 @@ export async function* writePlants(
   if (piece !== '') yield piece
 }
 
-const ndjsonWriter: Writer = { head: '', toLine: toJson }
-
-function buildCsvWriter({ delimiter = ',', spreadsheet = false }: ExportForm): Writer {
+/** The beginning of a file of CSV, and how it writes a plant. */
+function toCsv({ delimiter = ',', spreadsheet = false }: ExportForm) {
   // Spreadsheets trim blanks at the edges of a field that has no quotes.
   const needsQuotes = new RegExp(`["\\r\\n${delimiter}]|^$|^\\s|\\s$`)
 
@@ -72,7 +65,7 @@ function buildCsvWriter({ delimiter = ',', spreadsheet = false }: ExportForm): W
   const toCell = spreadsheet ? (text: string) => toField(markFormulas(text)) : toField
   return {
     head: `${spreadsheet ? '\ufeff' : ''}${['id', 'name', 'tag'].join(delimiter)}\n`,
-    toLine({ id, name, tag }) {
+    toLine({ id, name, tag }: StoredPlant): string {
       return `${id}${delimiter}${toCell(name)}${delimiter}${tag === undefined ? '' : toCell(tag)}`
     },
   }

@@ -1,3 +1,4 @@
+import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 
 const chunkSize = 64 * 1024
@@ -24,51 +25,8 @@ export async function* decompress(chunks: AsyncIterable<Buffer>): AsyncGenerator
   yield* isGzip ? gunzip(all()) : all()
 }
 
-/**
- * Decompresses gzip. If the data is damaged or its source fails, everything before that comes
- * first: a pipeline of streams would drop it.
- */
-export async function* gunzip(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const stream = createGunzip({ chunkSize })
-  const pieces: Buffer[] = []
-  let end: { readonly error?: unknown } | undefined
-  let wake = () => {}
-  stream.on('data', (piece: Buffer) => {
-    pieces.push(piece)
-    stream.pause()
-    wake()
-  })
-  function finish(how: { readonly error?: unknown }): void {
-    end ??= how
-    wake()
-  }
-  stream.on('end', () => finish({}))
-  stream.on('error', (error) => finish({ error }))
-  feed().catch((error: unknown) => finish({ error }))
-
-  async function feed(): Promise<void> {
-    for await (const chunk of chunks) {
-      await new Promise<void>((resolve, reject) => {
-        stream.write(chunk, (error) => (error ? reject(error) : resolve()))
-      })
-    }
-    stream.end()
-  }
-
-  try {
-    for (;;) {
-      const piece = pieces.shift()
-      if (piece !== undefined) yield piece
-      else if (end !== undefined) break
-      else {
-        stream.resume()
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-      }
-    }
-  } finally {
-    stream.destroy()
-  }
-  if ('error' in end) throw end.error
+/** Decompresses gzip. Iterating fails with the error of the data, or of its source. */
+export function gunzip(chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+  // The consumer of the last stream gets the error, so the callback has nothing to do.
+  return pipeline(chunks, createGunzip({ chunkSize }), () => {})
 }

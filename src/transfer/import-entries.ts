@@ -1,17 +1,9 @@
 import type { ConflictRule } from '../contract/parameters.ts'
-import { type ImportReport, maxRefused, maxRefusedText, type NewPlant } from '../contract/shapes.ts'
-import type { ImportOutcome, Store } from '../store/store.ts'
-import type { Entry, Reader, Refusal } from './entry.ts'
-import {
-  countFailed,
-  countLines,
-  countRefused,
-  countStored,
-  newTally,
-  type Outcome,
-  type Tally,
-  toOutcome,
-} from './tally.ts'
+import type { NewPlant } from '../contract/shapes.ts'
+import { openScratchStore } from '../store/open.ts'
+import type { ImportOutcome, Store, VersionedPlant } from '../store/store.ts'
+import type { Entry, Reader, Refusal } from './lines.ts'
+import { countFailed, countStored, newTally, type Outcome, type Tally, toOutcome } from './tally.ts'
 
 /** Puts plants into a store, or tries what that would do. Returns the outcome of each, in order. */
 export type Put = (plants: readonly NewPlant[]) => Promise<readonly ImportOutcome[]>
@@ -33,9 +25,7 @@ export interface ImportJob {
 }
 
 /** What became of an import. It is accurate, however the import ended. */
-export interface Imported {
-  readonly tally: Tally
-  readonly report: ImportReport
+export interface Imported extends Tally {
   /** Why it ended before its source did: the reason of its signal, or an error. */
   readonly error?: unknown
 }
@@ -60,11 +50,9 @@ export async function importEntries(
 ): Promise<Imported> {
   const { rule, signal, batchEntries, refusedLimit = Infinity } = job
   const tally = newTally()
-  const refused: ImportReport['refused'] = []
-  let endedAtLine: number | undefined
   let batch: Entry[] = []
   const inFlight: Batch[] = []
-  /** As of the batches that were awaited, so that equal imports end with the same line. */
+  /** Those in the batches awaited so far, so that the same file always ends at the same line. */
   let conflicts = 0
 
   async function readAll(): Promise<void> {
@@ -74,7 +62,7 @@ export async function importEntries(
         batch.push(entry)
         if (entry.refusal !== undefined) invalid++
         const isLast = invalid + conflicts >= refusedLimit
-        if (isLast) endedAtLine = entry.line
+        if (isLast) tally.report.endedAtLine = entry.line
         if (isLast || batch.length === batchEntries) await beginBatch()
         if (isLast) return
       }
@@ -102,10 +90,7 @@ export async function importEntries(
     const outcomes = await putBatch(entries, before)
     countStored(tally, entries, outcomes)
     for (const [index, { refusal }] of outcomes.entries()) {
-      if (refusal === undefined) continue
-      const entry = entries[index] as Entry
-      if (refused.length < maxRefused) refused.push(toRefused(entry, refusal))
-      await job.onRefused?.(entry, refusal)
+      if (refusal !== undefined) await job.onRefused?.(entries[index] as Entry, refusal)
     }
     job.onBatch?.(tally)
     return outcomes.filter(({ kind }) => kind === 'conflicts').length
@@ -130,18 +115,11 @@ export async function importEntries(
     })
   }
 
-  function toImported(): Omit<Imported, 'error'> {
+  function toImported(): Tally {
     const { text: header, ignored = [] } = job.header?.() ?? {}
-    const report: ImportReport = {
-      lines: countLines(tally),
-      ...tally.counts,
-      refused,
-      refusedInAll: countRefused(tally),
-      ...(endedAtLine !== undefined && { endedAtLine }),
-      ...(header !== undefined && { header }),
-      ...(ignored.length > 0 && { ignoredColumns: [...ignored] }),
-    }
-    return { tally, report }
+    if (header !== undefined) tally.report.header = header
+    if (ignored.length > 0) tally.report.ignoredColumns = [...ignored]
+    return tally
   }
 
   try {
@@ -167,16 +145,37 @@ export function putInto(store: Store, rule: ConflictRule, tokenId?: string): Put
   return (plants) => store.importPlants(plants, onConflict, tokenId)
 }
 
-function toRefused(entry: Entry, { error, message }: Refusal): ImportReport['refused'][number] {
-  const id = entry.plant === undefined ? entry.id : entry.plant.id
-  const text = toBeginning(entry.text)
-  return { line: entry.line, ...(id !== undefined && { id }), error, message, text }
+/** How many plants are looked up at a time. */
+const lookUps = 128
+
+/** What a store has of some plants, in parts: it serves others meanwhile. */
+export async function* findPlants(
+  store: Pick<Store, 'getPlant'>,
+  plants: readonly NewPlant[],
+): AsyncGenerator<(VersionedPlant | undefined)[]> {
+  for (let first = 0; first < plants.length; first += lookUps) {
+    const asked = plants.slice(first, first + lookUps)
+    yield await Promise.all(asked.map(({ id }) => store.getPlant(id)))
+  }
 }
 
-/** The beginning of a record, without the end of its line and without half a character. */
-function toBeginning(text: string): string {
-  return text
-    .replace(/\r$/, '')
-    .slice(0, maxRefusedText)
-    .replace(/[\ud800-\udbff]$/, '')
+/**
+ * Finds out what an import would do. A temporary store gets what the store has of the plants in
+ * question, and then the import, so that lines with the same id meet as they would in the store,
+ * which is only read. Without a store, there are no plants yet.
+ */
+export async function openDryRun(store: Pick<Store, 'getPlant'> | undefined, rule: ConflictRule) {
+  const scratch = await openScratchStore()
+  const put = putInto(scratch, rule)
+  return {
+    async put(plants: readonly NewPlant[]): ReturnType<Put> {
+      for await (const part of store ? findPlants(store, plants) : []) {
+        const found = part.filter((plant) => plant !== undefined)
+        // What an earlier line has replaced stays replaced.
+        if (found.length > 0) await scratch.importPlants(found, 'keep')
+      }
+      return put(plants)
+    },
+    close: () => scratch.close(),
+  }
 }

@@ -1,20 +1,17 @@
 import { Failure } from '../contract/errors.ts'
 import type { Format } from '../contract/formats.ts'
 import { NewPlant } from '../contract/shapes.ts'
-import { buildShapeReader } from '../json/shape.ts'
-import { buildLine } from '../store/turns.ts'
+import { buildShapeReader } from '../json/plant-json.ts'
+import { buildLine } from '../store/lists.ts'
 import { buildCsvReader } from './csv.ts'
-import { type Entry, type Line, type Reader, UnreadableFile } from './entry.ts'
 import { isDamagedGzip } from './gunzip.ts'
-import { readLines } from './lines.ts'
+import { type Entry, type Line, type Reader, readLines, UnreadableFile } from './lines.ts'
 
 /** Builds the reader of a format. Without a delimiter, the header row of CSV shows it. */
 export function buildReader(format: Format, delimiter?: string): Reader {
   return format === 'csv' ? buildCsvReader(delimiter) : buildNdjsonReader()
 }
 
-/** This many lines are read at a time: to refuse one takes some microseconds. */
-const linesInPiece = 64
 /** All files that are being read stand in one line. */
 const takeTurn = buildLine()
 
@@ -27,10 +24,8 @@ export async function* readPlants(
   try {
     for await (const lines of readLines(chunks)) {
       lastLine = lines.at(-1)?.number ?? lastLine
-      for (let at = 0; at < lines.length; at += linesInPiece) {
-        yield lines.slice(at, at + linesInPiece).flatMap((line) => reader.read(line) ?? [])
-        await takeTurn()
-      }
+      yield lines.flatMap((line) => reader.read(line) ?? [])
+      await takeTurn()
     }
   } catch (error) {
     if (!isDamagedGzip(error)) throw error

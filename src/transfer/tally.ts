@@ -1,7 +1,8 @@
 import { Failure } from '../contract/errors.ts'
 import type { ConflictRule } from '../contract/parameters.ts'
+import { type ImportReport, maxRefused, maxRefusedText } from '../contract/shapes.ts'
 import type { ImportOutcome } from '../store/store.ts'
-import type { Entry, Refusal } from './entry.ts'
+import type { Entry, Refusal } from './lines.ts'
 
 /** The outcome of an entry. A refusal says why it was not taken. */
 export interface Outcome {
@@ -26,7 +27,7 @@ const conflict: Outcome = {
 
 /** The outcomes of an import so far. They are accurate at any moment, however it ends. */
 export interface Tally {
-  readonly counts: Record<Outcome['kind'], number>
+  readonly report: ImportReport
   /** The last line that was stored or refused, or that failed. */
   lastLine: number
   /** Lines that failed, and whether some of them may be stored anyway. */
@@ -40,8 +41,9 @@ interface FailedLines {
 }
 
 export function newTally(): Tally {
+  const counts = { stored: 0, alreadyThere: 0, replaced: 0, skipped: 0, conflicts: 0, invalid: 0 }
   return {
-    counts: { stored: 0, alreadyThere: 0, replaced: 0, skipped: 0, conflicts: 0, invalid: 0 },
+    report: { lines: 0, ...counts, refused: [], refusedInAll: 0 },
     lastLine: 0,
     failed: [],
   }
@@ -52,8 +54,30 @@ export function countStored(
   entries: readonly Entry[],
   outcomes: readonly Outcome[],
 ): void {
-  for (const { kind } of outcomes) tally.counts[kind]++
+  const { report } = tally
+  for (const [index, { kind, refusal }] of outcomes.entries()) {
+    report.lines++
+    report[kind]++
+    if (refusal === undefined) continue
+    report.refusedInAll++
+    const { refused } = report
+    if (refused.length < maxRefused) refused.push(toRefused(entries[index] as Entry, refusal))
+  }
   tally.lastLine = toLastLine(entries) ?? tally.lastLine
+}
+
+function toRefused(entry: Entry, { error, message }: Refusal): ImportReport['refused'][number] {
+  const id = entry.plant === undefined ? entry.id : entry.plant.id
+  const text = toBeginning(entry.text)
+  return { line: entry.line, ...(id !== undefined && { id }), error, message, text }
+}
+
+/** The beginning of a record, without the end of its line and without half a character. */
+function toBeginning(text: string): string {
+  return text
+    .replace(/\r$/, '')
+    .slice(0, maxRefusedText)
+    .replace(/[\ud800-\udbff]$/, '')
 }
 
 export function countFailed(tally: Tally, entries: readonly Entry[], error: unknown): void {
@@ -71,16 +95,6 @@ function toLastLine(entries: readonly Entry[]): number | undefined {
   return last && last.line + last.text.split('\n').length - 1
 }
 
-/** How many lines were refused. */
-export function countRefused({ counts: { conflicts, invalid } }: Tally): number {
-  return conflicts + invalid
-}
-
-/** How many lines had an outcome. */
-export function countLines({ counts }: Tally): number {
-  return Object.values(counts).reduce((sum, count) => sum + count, 0)
-}
-
 const words: Record<Outcome['kind'], string> = {
   stored: 'stored',
   alreadyThere: 'already there',
@@ -91,10 +105,10 @@ const words: Record<Outcome['kind'], string> = {
 }
 
 /** The counts as text: `3 stored, 1 in conflict`. */
-export function describeCounts({ counts }: Tally): string {
-  return (Object.keys(counts) as Outcome['kind'][])
-    .filter((kind) => kind === 'stored' || counts[kind] > 0)
-    .map((kind) => `${counts[kind].toLocaleString('en')} ${words[kind]}`)
+export function describeCounts({ report }: Tally): string {
+  return (Object.keys(words) as Outcome['kind'][])
+    .filter((kind) => kind === 'stored' || report[kind] > 0)
+    .map((kind) => `${report[kind].toLocaleString('en')} ${words[kind]}`)
     .join(', ')
 }
 

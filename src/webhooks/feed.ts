@@ -1,22 +1,7 @@
+import { toOrder } from '../journal/position.ts'
 import type { Claim, NewDelivery, Receiver, ReceiverStore, Taken } from '../store/receivers.ts'
 import { type JournalEvent, type JournalPage, toPlantId } from '../store/store.ts'
 import { type Queue, toKnownRow, toNewRow } from './queue.ts'
-
-/** Fills the queue of a receiver: with its deliveries in the store, then from the journal. */
-export interface Feed {
-  /** Whether there may be something to read, and room for it. */
-  hasDemand(): boolean
-  /** Reads deliveries of the store, or a page of the journal. Returns what to take of it. */
-  read(): Promise<Taken | undefined>
-  /** Continues after what was taken. */
-  endTake(taken: Taken): void
-  /** The position to save, if it has moved. */
-  takePosition(): Taken | undefined
-  /** The journal may have more, or was not read or taken. */
-  wake(): void
-  /** The store may have deliveries that the queue does not know. */
-  reload(): void
-}
 
 export interface FeedOptions {
   readonly receiver: Receiver
@@ -30,22 +15,23 @@ export interface FeedOptions {
   readonly inTurn: (step: () => Promise<void>) => Promise<void>
 }
 
-/** How long a position that has only passed unwanted changes waits to be saved. */
+/** How long a position waits to be saved if it has only passed unwanted changes. */
 const positionMs = 1_000
 /** To insert many rows together, a take waits until this part of the queue is free, or all sent. */
 const freePart = 1 / 4
 const gapReason = 'a gap: some changes were no longer kept and have not been sent'
 
-export function openFeed(options: FeedOptions): Feed {
+/** Fills the queue of a receiver: with its deliveries in the store, then from the journal. */
+export function openFeed(options: FeedOptions) {
   const { receiver, claim, queue, maxRows, store, readPage } = options
   const types = new Set<string>(receiver.types)
   /** The position after which the journal is read. */
   let after = receiver.progress.position
-  /** The position in the store, as far as this process knows. */
+  /** The position that this process last read from the store, or saved there. */
   let savedPosition = after
   /** Later changes that release 1.1.0 has delivered. */
-  let ahead = new Set(receiver.progress.ahead)
-  /** When it moved away from the saved position. */
+  const { ahead } = receiver.progress
+  /** When `after` moved away from `savedPosition`. */
   let movedAt = 0
   /** Whether the queue lacks deliveries of the store. */
   let isStale = true
@@ -66,8 +52,8 @@ export function openFeed(options: FeedOptions): Feed {
   }
 
   function hasRoom(): boolean {
-    const { rows, busy } = queue.counts
-    const isIdle = busy === 0 && queue.peek() === undefined
+    const rows = queue.countRows()
+    const isIdle = queue.countBusy() === 0 && queue.peek() === undefined
     return isIdle ? rows < maxRows() : rows <= maxRows() * (1 - freePart)
   }
 
@@ -98,57 +84,59 @@ export function openFeed(options: FeedOptions): Feed {
   /** Chooses the wanted changes of a page, as many as there is room for. */
   function choose(page: JournalPage, begin: string, gap: string | undefined): Taken | undefined {
     const deliveries: NewDelivery[] = []
-    const left = new Set(ahead)
-    let { rows } = queue.counts
+    let rows = queue.countRows()
     let position = begin
     for (const event of page.events) {
-      const isKnown = left.delete(event.position) || queue.has(event.position)
+      const isKnown = ahead.includes(event.position) || queue.has(event.position)
       if (types.has(event.type) && !isKnown) {
         if (rows++ >= maxRows()) break
         deliveries.push(toNewDelivery(event))
       }
       position = event.position
     }
-    const before = savedPosition
-    const taken = { ...claim, before, position, ahead: [...left], deliveries, gap }
-    if (deliveries.length > 0 || gap !== undefined) return taken
+    if (deliveries.length > 0 || gap !== undefined) return toTaken(position, deliveries, gap)
     // A commit during the read may have set this already.
     mayRead ||= page.events.length > 0
-    moveTo(taken)
+    // The position is saved with the next wanted change, or after `positionMs`.
+    if (after === savedPosition) movedAt = performance.now()
+    after = position
     return undefined
   }
 
-  /** The position is saved with the next wanted change, or after `positionMs`. */
-  function moveTo(taken: Taken): void {
-    if (after === savedPosition) movedAt = performance.now()
-    after = taken.position
-    ahead = new Set(taken.ahead)
+  function toTaken(position: string, deliveries: NewDelivery[], gap: string | undefined): Taken {
+    const place = toOrder(position)
+    const left = ahead.filter((one) => toOrder(one) > place)
+    return { ...claim, before: savedPosition, position, ahead: left, deliveries, gap }
   }
 
+  /** The position to save, if it has moved. */
   function takePosition(): Taken | undefined {
-    if (after === savedPosition) return undefined
-    const moved = { before: savedPosition, position: after, ahead: [...ahead] }
-    return { ...claim, ...moved, deliveries: [], gap: undefined }
+    return after === savedPosition ? undefined : toTaken(after, [], undefined)
   }
 
   return {
+    /** Whether there may be something to read, and room for it. */
     hasDemand: () => needsLoad() || needsPage() || isPositionDue(),
-    async read() {
+    /** Reads deliveries of the store, or a page of the journal. Returns what to take of it. */
+    async read(): Promise<Taken | undefined> {
       if (needsLoad()) await options.inTurn(load)
       const taken = needsPage() ? await readJournal() : undefined
       return taken ?? (isPositionDue() ? takePosition() : undefined)
     },
-    endTake(taken) {
+    /** Continues after what was taken. */
+    endTake(taken: Taken): void {
       mayRead = true
       savedPosition = taken.position
-      moveTo(taken)
+      after = taken.position
       for (const delivery of taken.deliveries) queue.add(toNewRow(delivery))
     },
     takePosition,
-    wake() {
+    /** The journal may have more, or was not read or taken. */
+    wake(): void {
       mayRead = true
     },
-    reload() {
+    /** The store may have deliveries that the queue does not know. */
+    reload(): void {
       isStale = true
     },
   }

@@ -14,59 +14,42 @@ export interface Row {
   readyAt: number
   lastStatus: number | undefined
   lastError: string | undefined
-  /** Busy from the start of an attempt until its outcome is saved. */
-  isBusy: boolean
   /** Whether the receiver has acknowledged it. */
   isDone: boolean
 }
 
-/** The rows that wait for a receiver, queued by plant: only the first of each may be sent. */
-export interface Queue {
-  /** Adds a row as the last of its plant. */
-  add(row: Row): void
-  /** Replaces all rows that are not busy. */
-  reset(rows: readonly Row[]): void
-  has(position: string): boolean
-  /** The next row that may be sent. */
-  peek(): Row | undefined
-  /** Takes that row and marks it as busy. */
-  next(): Row
-  /** Puts a busy row back, to be sent when it is due. */
-  putBack(row: Row): void
-  /** Removes a busy row. The next of its plant may be sent. */
-  remove(row: Row): void
-  /** How many rows there are, and how many of them are busy. */
-  readonly counts: { readonly rows: number; readonly busy: number }
-  /** Sends nothing more. */
-  close(): void
-}
+export type Queue = ReturnType<typeof openQueue>
 
-/** Opens a queue. `onReady` is called when a row becomes due. */
-export function openQueue(onReady: () => void): Queue {
+/**
+ * Opens a queue of the rows that wait for a receiver. They are queued by plant: only the first of
+ * each may be sent. `onReady` is called when a row becomes due.
+ */
+export function openQueue(onReady: () => void) {
   const rows = new Map<string, Row>()
   const byPlant = new Map<bigint, Row[]>()
   let ready: Row[] = []
   const delayed = new Set<Row>()
-  const counts = { rows: 0, busy: 0 }
+  /** From the start of an attempt until its outcome is saved. */
+  const busy = new Set<Row>()
   let timer: NodeJS.Timeout | undefined
   let timerAt = Infinity
 
+  /** Adds a row as the last of its plant. */
   function add(row: Row): void {
     rows.set(row.position, row)
-    counts.rows++
     const ofPlant = byPlant.get(row.plantId)
     if (ofPlant !== undefined) ofPlant.push(row)
     else {
       byPlant.set(row.plantId, [row])
-      schedule(row)
+      lineUp(row)
     }
   }
 
-  function schedule(row: Row): void {
+  /** Makes the first row of a plant ready, or delays it. Retries go first: they have waited. */
+  function lineUp(row: Row): void {
     if (row.readyAt > performance.now()) {
       delayed.add(row)
       if (row.readyAt < timerAt) arm(row.readyAt)
-      // Retries go first: they have waited until they were due.
     } else if (row.attempts > 0) ready.unshift(row)
     else ready.push(row)
   }
@@ -81,15 +64,11 @@ export function openQueue(onReady: () => void): Queue {
     timerAt = Infinity
     const waiting = [...delayed]
     delayed.clear()
-    for (const row of waiting) schedule(row)
+    for (const row of waiting) lineUp(row)
     onReady()
   }
 
-  function forget(row: Row): void {
-    rows.delete(row.position)
-    counts.rows--
-  }
-
+  /** Sends nothing more. */
   function clear(): void {
     clearTimeout(timer)
     timerAt = Infinity
@@ -100,37 +79,45 @@ export function openQueue(onReady: () => void): Queue {
 
   return {
     add,
-    reset(fresh) {
+    /** Replaces all rows that are not busy. */
+    reset(fresh: readonly Row[]): void {
       clear()
-      for (const row of rows.values()) {
-        if (row.isBusy) byPlant.set(row.plantId, [row])
-        else forget(row)
+      rows.clear()
+      for (const row of busy) {
+        rows.set(row.position, row)
+        byPlant.set(row.plantId, [row])
       }
       for (const row of fresh) if (!rows.has(row.position)) add(row)
     },
-    has: (position) => rows.has(position),
+    has: (position: string) => rows.has(position),
+    /** The next row that may be sent. */
     peek: () => ready[0],
-    next() {
+    /** Takes that row and marks it as busy. */
+    next(): Row {
       const row = ready.shift() as Row
-      row.isBusy = true
-      counts.busy++
+      busy.add(row)
       return row
     },
-    putBack(row) {
-      row.isBusy = false
-      counts.busy--
-      schedule(row)
+    /** Puts a busy row back, to be sent when it is due. */
+    putBack(row: Row): void {
+      busy.delete(row)
+      lineUp(row)
     },
-    remove(row) {
-      counts.busy--
-      forget(row)
+    /** Removes a busy row. The next of its plant may be sent. */
+    remove(row: Row): void {
+      busy.delete(row)
+      rows.delete(row.position)
       const ofPlant = byPlant.get(row.plantId) ?? []
       ofPlant.shift()
       const [next] = ofPlant
       if (next === undefined) byPlant.delete(row.plantId)
-      else schedule(next)
+      else lineUp(next)
     },
-    counts,
+    countRows: () => rows.size,
+    countBusy: () => busy.size,
+    /** Whether some row has failed, and is neither done nor given up. */
+    hasRetries: () =>
+      rows.values().some((row) => row.attempts > 0 && !row.isDone && row.dueAt !== undefined),
     close: clear,
   }
 }
@@ -140,7 +127,6 @@ const unsent = {
   readyAt: 0,
   lastStatus: undefined,
   lastError: undefined,
-  isBusy: false,
   isDone: false,
 }
 

@@ -1,6 +1,8 @@
 import { createHmac, randomBytes, randomInt } from 'node:crypto'
 import type { WebhookType } from '../contract/webhooks.ts'
 import type { Receiver, Secrets } from '../store/receivers.ts'
+import type { Outcome } from './schedule.ts'
+import type { Transport } from './transport.ts'
 
 interface ReceiverRequest {
   readonly url: string
@@ -62,22 +64,41 @@ export function newSecret(): string {
   return prefix + randomBytes(secretBytes).toString('base64')
 }
 
-/** The signed parts of a request. The id is the same on every attempt, the time is not. */
-interface Signed {
+/** New secrets: the current one becomes the previous one. */
+export function rotate({ current: previous }: Secrets) {
+  return { current: newSecret(), previous, previousUntil: Date.now() + rotationMs }
+}
+
+/** A plant as JSON, with the event of its request, and an id that each attempt repeats. */
+export interface Message {
   readonly id: string
-  /** In seconds since 1970. */
-  readonly timestamp: number
+  readonly event: string
   readonly body: string
 }
 
-/** The value of a header: one signature, and a second one after a rotation. */
-export function sign(secrets: Secrets, signed: Signed, now: number): string {
-  const { current, previous, previousUntil = 0 } = secrets
+/** Signs a message and sends it once. After a rotation, it has two signatures. */
+export function deliver(
+  transport: Transport,
+  { current, previous, previousUntil = 0 }: Secrets,
+  { id, event, body }: Message,
+  mayWrite: () => boolean,
+): Promise<Outcome> {
+  const now = Date.now()
+  const timestamp = Math.floor(now / 1000)
+  const signed = `${id}.${timestamp}.${body}`
   const signing = previous !== undefined && now < previousUntil ? [current, previous] : [current]
-  return signing.map((secret) => signWith(secret, signed)).join(' ')
+  const headers = {
+    'content-type': 'application/json',
+    'user-agent': 'plant-store',
+    'plant-event': event,
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': signing.map((secret) => sign(secret, signed)).join(' '),
+  }
+  return transport.post({ headers, body, mayWrite })
 }
 
-function signWith(secret: string, { id, timestamp, body }: Signed): string {
+function sign(secret: string, signed: string): string {
   const key = Buffer.from(secret.slice(prefix.length), 'base64')
-  return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`
+  return `v1,${createHmac('sha256', key).update(signed).digest('base64')}`
 }

@@ -16,26 +16,16 @@ export interface RetryPolicy {
   /** A receiver that fails for this long without a success is paused. */
   readonly patienceMs: number
 }
-const secondMs = 1_000
-const minuteMs = 60_000
-const hourMs = 3_600_000
+
+const minute = 60
+const hour = 60 * minute
+const delays = [1, 5, 30, 2 * minute, 10 * minute, 30 * minute, hour, 2 * hour, 4 * hour, 8 * hour]
 
 /** The pauses between attempts. A change that fails after the last one is kept as a failure. */
-export const defaultRetryDelaysMs: readonly number[] = [
-  secondMs,
-  5 * secondMs,
-  30 * secondMs,
-  2 * minuteMs,
-  10 * minuteMs,
-  30 * minuteMs,
-  hourMs,
-  2 * hourMs,
-  4 * hourMs,
-  8 * hourMs,
-]
+export const defaultRetryDelaysMs: readonly number[] = delays.map((seconds) => seconds * 1_000)
 
 /** The longest pause that a receiver can ask for. */
-export const maxRetryAfterMs = 8 * hourMs
+export const maxRetryAfterMs = 8 * hour * 1_000
 const jitter = 0.2
 
 /**
@@ -56,7 +46,7 @@ export function toRetryDelayMs(
 /** The pause that `Retry-After` asks for, in seconds or as a date; 0 if it is neither. */
 export function toRetryAfterMs(value: string | undefined, now: number): number {
   if (value === undefined) return 0
-  const pauseMs = /^\d+$/.test(value) ? Number(value) * secondMs : Date.parse(value) - now
+  const pauseMs = /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - now
   return Number.isNaN(pauseMs) ? 0 : Math.min(Math.max(pauseMs, 0), maxRetryAfterMs)
 }
 

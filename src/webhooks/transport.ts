@@ -47,59 +47,34 @@ export function openTransport(options: TransportOptions): Transport {
     rejectUnauthorized: true,
     ...(authorities && { ca: [...authorities] }),
   }
-  const inFlight = new Set<() => void>()
 
-  /** Sends again if the receiver had closed a kept connection: nothing was delivered on it. */
-  async function post(one: Post): Promise<Outcome> {
-    let outcome = await attempt(one)
-    if (outcome === 'stale connection') outcome = await attempt(one)
-    return outcome === 'stale connection' ? toFailure('the connection was closed') : outcome
-  }
-
-  function attempt({ headers, body, mayWrite }: Post): Promise<Outcome | 'stale connection'> {
+  function post({ headers, body, mayWrite }: Post): Promise<Outcome> {
     return new Promise((resolve) => {
       const length = Buffer.byteLength(body)
       const sent = request({ ...fixed, headers: { ...headers, 'content-length': length } })
-      const late = `no answer within ${timeoutMs / 1000} s`
-      const timer = setTimeout(() => finish(toOutcomeOr(late)), timeoutMs)
+      const late = () => giveUp(`no answer within ${timeoutMs / 1000} s`)
+      const timer = setTimeout(late, timeoutMs).unref()
       let status: number | undefined
       let retryAfter: string | undefined
+      let error: string | undefined
+      let isStale = false
       let readBefore = 0
-      const breakOff = () => finish(toFailure('broken off'))
-      inFlight.add(breakOff)
 
-      function toOutcome(): Outcome {
-        const isSuccess = status !== undefined && status >= 200 && status < 300
-        const error = isSuccess ? undefined : `answered ${status}`
-        return { status, error, retryAfterMs: toRetryAfterMs(retryAfter, Date.now()) }
-      }
-
-      /** A status counts as the answer, even if an error follows it. */
-      function toOutcomeOr(error: string): Outcome {
-        return status === undefined ? toFailure(error) : toOutcome()
-      }
-
-      function finish(outcome: Outcome | 'stale connection', connection?: 'keep'): void {
-        if (!inFlight.delete(breakOff)) return
-        clearTimeout(timer)
-        sent.socket?.off('data', boundAnswer)
-        if (connection !== 'keep') {
-          sent.destroy()
-          // Destroying a request whose answer is complete leaves its connection open.
-          sent.socket?.destroy()
-        }
-        resolve(outcome)
-      }
-
-      function write(): void {
-        if (mayWrite()) sent.end(body)
-        else finish(toFailure('broken off'))
+      function giveUp(why: string): void {
+        error = why
+        // Destroying a request whose answer is complete would leave its connection open.
+        sent.socket?.destroy()
       }
 
       // Counted on the socket, because the parser skips blank lines and the like without a bound.
       function boundAnswer(): void {
-        if (Number(sent.socket?.bytesRead) - readBefore <= maxAnswerBytes) return
-        finish(toOutcomeOr('the answer is too large'))
+        const bytes = Number(sent.socket?.bytesRead) - readBefore
+        if (bytes > maxAnswerBytes) giveUp('the answer is too large')
+      }
+
+      function write(): void {
+        if (mayWrite()) sent.end(body)
+        else giveUp('broken off')
       }
 
       sent.on('socket', (socket) => {
@@ -113,35 +88,38 @@ export function openTransport(options: TransportOptions): Transport {
         status = answer.statusCode
         retryAfter = answer.headers['retry-after']
         // A connection on which the body is not yet sent would wait for a reader.
-        const onEnd = () => finish(toOutcome(), sent.writableFinished ? 'keep' : undefined)
-        answer.resume().on('end', onEnd)
-        answer.on('error', () => finish(toOutcome()))
+        answer.on('end', () => sent.writableFinished || sent.socket?.destroy())
+        // The status counts as the answer, whatever follows it.
+        answer.on('error', () => {}).resume()
       })
-      sent.on('error', (error: NodeJS.ErrnoException) => {
-        const isStale = sent.reusedSocket && error.code === 'ECONNRESET' && status === undefined
-        if (isStale) finish('stale connection')
-        else finish(toOutcomeOr(explainError(error)))
+      sent.on('error', (failure: NodeJS.ErrnoException) => {
+        // The receiver has closed an idle connection at the same moment.
+        isStale = error === undefined && sent.reusedSocket && failure.code === 'ECONNRESET'
+        error ??= explain(failure)
+      })
+      sent.on('close', () => {
+        clearTimeout(timer)
+        sent.socket?.off('data', boundAnswer)
+        if (status === undefined) {
+          if (isStale) return resolve(post({ headers, body, mayWrite }))
+          return resolve({ status, error: error ?? closed, retryAfterMs: 0 })
+        }
+        const isSuccess = status >= 200 && status < 300
+        const retryAfterMs = toRetryAfterMs(retryAfter, Date.now())
+        resolve({ status, error: isSuccess ? undefined : `answered ${status}`, retryAfterMs })
       })
     })
   }
 
-  return {
-    post,
-    close() {
-      for (const breakOff of inFlight) breakOff()
-      agent.destroy()
-    },
-  }
+  return { post, close: () => agent.destroy() }
 }
 
-function toFailure(error: string): Outcome {
-  return { status: undefined, error, retryAfterMs: 0 }
-}
+const closed = 'the connection was closed before an answer came'
 
 const reasons: Record<string, string> = {
   ECONNREFUSED: 'the connection was refused',
-  ECONNRESET: 'the connection was closed before an answer came',
-  EPIPE: 'the connection was closed before an answer came',
+  ECONNRESET: closed,
+  EPIPE: closed,
   ENOTFOUND: 'the host name is not known',
   EAI_AGAIN: 'the host name could not be looked up',
   EHOSTUNREACH: 'the host cannot be reached',
@@ -157,7 +135,7 @@ const reasons: Record<string, string> = {
 }
 
 /** Explains why a request failed. The message of the error itself could hold parts of the URL. */
-function explainError({ code = '' }: NodeJS.ErrnoException): string {
+function explain({ code = '' }: NodeJS.ErrnoException): string {
   const known = reasons[code]
   if (known !== undefined) return known
   if (code.startsWith('HPE_')) return 'the answer is not HTTP'

@@ -2,39 +2,19 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type {
   Attempted,
-  Claim,
   Receiver,
   ReceiverStore,
   Secrets,
   Taken,
   Times,
 } from '../store/receivers.ts'
-import { deliver } from './delivery.ts'
 import { type FeedOptions, openFeed } from './feed.ts'
-import { openQueue, type Row } from './queue.ts'
+import { openQueue, type Queue, type Row } from './queue.ts'
+import { deliver } from './receiver.ts'
 import { judge, type Outcome, type RetryPolicy, type Verdict } from './schedule.ts'
-import { maxInFlight, retryMs } from './settings.ts'
 import type { Transport } from './transport.ts'
 
-/** Delivers to one receiver while this process holds its lease. */
-export interface Worker extends Claim {
-  /** The journal may have more. */
-  wake(): void
-  /** Sends what may be sent now, and asks to be filled if there is room. */
-  pump(): void
-  /** Reads deliveries of the store or a page of the journal, and takes what is wanted of it. */
-  fill(): Promise<void>
-  /** Applies what an operator may have changed: secrets, and deliveries. */
-  update(secrets: Secrets): void
-  /** Whether it has paused the receiver itself. */
-  isPaused(): boolean
-  /** Starts nothing more. Resolves when nothing is in flight. */
-  halt(reason: 'paused' | 'closing'): Promise<void>
-  /** Saves the outcomes and the position. */
-  finish(): Promise<void>
-  /** Aborts everything. */
-  close(): void
-}
+export type Worker = ReturnType<typeof openWorker>
 
 export interface WorkerOptions extends Omit<FeedOptions, 'store' | 'queue' | 'inTurn'> {
   readonly transport: Transport
@@ -48,40 +28,44 @@ export interface WorkerOptions extends Omit<FeedOptions, 'store' | 'queue' | 'in
   readonly onLost: () => void
   /** Called if the store refuses a take: the lease is lost, or the position is another one. */
   readonly onRefused: () => void
-  readonly onDemand: () => void
+  /** Runs a step after those of other workers: each may read a page of 1 MiB. */
+  readonly inLine: (step: () => Promise<void>) => Promise<void>
   readonly onError: (error: unknown) => void
 }
 
+/** How many deliveries to one receiver may be in flight, or ended and not yet saved. */
+const maxInFlight = 16
+/** The pause after the store has failed. */
+const retryMs = 250
 const noFailures = { failingSince: undefined }
-/** How long an outcome waits for others, to share a save with them. */
-const soonMs = 3
 
-export function openWorker(options: WorkerOptions): Worker {
+/** Delivers to one receiver while this process holds its lease. */
+export function openWorker(options: WorkerOptions) {
   const { receiver, claim, owner, transport, settings, store, isHeld, onError } = options
   const queue = openQueue(pump)
   const feed = openFeed({ ...options, queue, inTurn })
-  const report = buildReport(receiver, options.logger)
+  const report = buildReport(receiver, queue, options.logger)
   const onIdle: (() => void)[] = []
   let { secrets } = receiver
   let times: Times = receiver.progress
   let inFlight = 0
   let unsaved: Row[] = []
-  let isSaveQueued = false
-  let saveTimer: NodeJS.Timeout | undefined
   let steps = Promise.resolve()
-  let filling = Promise.resolve()
+  let filling: Promise<void> | undefined
+  let saving: Promise<void> | undefined
   let isPaused = false
   let unsavedPause: string | undefined
   let isHalted = false
   let isClosed = false
 
+  /** Sends what may be sent now, and reads and takes more if there is room. */
   function pump(): void {
     if (isStopped()) return
     // Bounds the deliveries that a crash would repeat.
-    while (queue.counts.busy < maxInFlight && queue.peek() !== undefined && isHeld()) {
+    while (queue.countBusy() < maxInFlight && queue.peek() !== undefined && isHeld()) {
       void send(queue.next())
     }
-    if (feed.hasDemand()) options.onDemand()
+    if (feed.hasDemand()) filling ??= fill()
   }
 
   function isStopped(): boolean {
@@ -95,17 +79,22 @@ export function openWorker(options: WorkerOptions): Worker {
     return done
   }
 
+  /** Reads deliveries of the store, or pages of the journal, and takes what is wanted of them. */
   async function fill(): Promise<void> {
-    if (isStopped()) return
     try {
-      const taken = await feed.read()
-      pump()
-      if (taken !== undefined && !isStopped()) await take(taken)
+      while (feed.hasDemand() && !isStopped()) {
+        await options.inLine(async () => {
+          const taken = await feed.read()
+          pump()
+          if (taken !== undefined && !isStopped()) await take(taken)
+        })
+      }
     } catch (error) {
       onError(error)
       feed.wake()
       setTimeout(pump, retryMs).unref()
     }
+    filling = undefined
   }
 
   async function take(taken: Taken): Promise<void> {
@@ -147,29 +136,34 @@ export function openWorker(options: WorkerOptions): Worker {
       unsaved.push(row)
     }
     report(row, outcome, verdict)
-    announce()
+    void flush()
   }
 
-  /** A save shares many outcomes where it can, and waits only while more can follow. */
-  function announce(): void {
-    if (isSaveQueued) return
-    const isFull = queue.peek() === undefined || unsaved.length >= maxInFlight / 2 || isPaused
-    if (isFull) void flush()
-    else saveTimer ??= setTimeout(flush, soonMs).unref()
+  async function flush(): Promise<void> {
+    if (hasUnsaved()) saving ??= saveAll()
+    await saving
   }
 
-  function flush(): Promise<void> {
-    clearTimeout(saveTimer)
-    saveTimer = undefined
-    isSaveQueued = true
-    // Waits for the answers that arrive in this turn of the event loop: they share the save.
-    return inTurn(() => nextTurn().then(save))
+  function hasUnsaved(): boolean {
+    return !isClosed && (unsaved.length > 0 || unsavedPause !== undefined)
   }
 
-  async function save(): Promise<void> {
-    isSaveQueued = false
+  /** Saves outcomes until there are none. Those that arrive during a save share the next one. */
+  async function saveAll(): Promise<void> {
+    let isSaved = true
+    while (isSaved && hasUnsaved()) {
+      // Waits for the answers that arrive in this turn of the event loop.
+      await nextTurn()
+      await inTurn(async () => {
+        isSaved = await save()
+      })
+    }
+    saving = undefined
+    if (!isSaved) setTimeout(flush, retryMs).unref()
+  }
+
+  async function save(): Promise<boolean> {
     const [rows, pause] = [unsaved, unsavedPause]
-    if (isClosed || (rows.length === 0 && pause === undefined)) return
     unsaved = []
     unsavedPause = undefined
     const done = rows.filter(({ isDone }) => isDone).map(({ position }) => position)
@@ -183,48 +177,49 @@ export function openWorker(options: WorkerOptions): Worker {
       onError(error)
       unsaved = [...rows, ...unsaved]
       unsavedPause ??= pause
-      saveTimer ??= setTimeout(flush, retryMs).unref()
-      return
+      return false
     }
-    if (isClosed) return
+    if (isClosed) return true
     for (const row of rows) {
       if (row.isDone || row.dueAt === undefined) queue.remove(row)
       else queue.putBack(row)
     }
     pump()
+    return true
   }
 
   return {
     ...claim,
     pump,
-    wake() {
+    /** The journal may have more. */
+    wake(): void {
       feed.wake()
       pump()
     },
-    update(changed) {
+    /** Applies what an operator may have changed: secrets, and deliveries. */
+    update(changed: Secrets): void {
       secrets = changed
       feed.reload()
       pump()
     },
-    fill() {
-      filling = fill()
-      return filling
-    },
+    /** Whether it has paused the receiver itself. */
     isPaused: () => isPaused,
-    halt(reason) {
+    /** Starts nothing more. Resolves when nothing is in flight. */
+    halt(reason: 'paused' | 'closing'): Promise<void> {
       isHalted = true
       isPaused ||= reason === 'paused'
       return inFlight === 0 ? Promise.resolve() : new Promise((resolve) => onIdle.push(resolve))
     },
-    async finish() {
+    /** Saves the outcomes and the position. */
+    async finish(): Promise<void> {
       await filling
       await flush()
       const moved = feed.takePosition()
       if (moved !== undefined) await store.take(owner, moved).catch(onError)
     },
-    close() {
+    /** Aborts everything. */
+    close(): void {
       isClosed = true
-      clearTimeout(saveTimer)
       queue.close()
       transport.close()
     },
@@ -251,14 +246,15 @@ function toAttempted({ position, attempts, dueAt, lastStatus, lastError }: Row):
  * a change while no other has to be retried, so that a receiver that refuses only a few plants is
  * not reported over and over. The URL is never logged: it may hold a secret.
  */
-function buildReport({ id: receiver, progress }: Receiver, logger: WorkerOptions['logger']) {
-  const retried = new Set<string>()
+function buildReport(
+  { id: receiver, progress }: Receiver,
+  queue: Queue,
+  logger: WorkerOptions['logger'],
+) {
   let isFailing = progress.failingSince !== undefined
 
   return ({ position, attempts }: Row, { status, error }: Outcome, { result, pause }: Verdict) => {
-    if (result === 'retry') retried.add(position)
-    else retried.delete(position)
-    if (result === 'done' && retried.size === 0 && isFailing) {
+    if (result === 'done' && isFailing && !queue.hasRetries()) {
       isFailing = false
       logger.info({ receiver }, 'webhooks: the receiver works again')
     }

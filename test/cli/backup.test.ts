@@ -1,23 +1,31 @@
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  watch,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { gunzipSync } from 'node:zlib'
-import { applicationId } from '../../src/store/sqlite/file.ts'
-import { run, start } from '../support/command.ts'
+import { start } from '../support/command.ts'
 import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
+import { releaseAfterTest } from '../support/release.ts'
+import { ends, endsWith, newStore as newPlants } from './ends.ts'
 import { runShell } from './shell.ts'
 
 /** A folder with a store of three plants and a token, at the default path. */
 async function newStore(): Promise<string> {
-  const folder = newFolder()
-  await run(['token', 'create', '--name', 'Ada', '--create'], { folder })
-  const input = '{"id":1,"name":"one"}\n{"id":2,"name":"two"}\n{"id":3,"name":"three"}\n'
-  await run(['import', '-', '--format', 'ndjson'], { folder, input })
+  const folder = await newPlants([1, 2, 3].map((id) => `{"id":${id},"name":"x"}\n`).join(''))
+  await ends('token create --name Ada', 0, /./, folder)
   return folder
 }
+
+const restoreTo = (path: string, file: string) => `restore ${file} --database sqlite:${path}`
 
 /** Locks a database as its last connection does when it closes: nobody else can read it. */
 const holdExclusively = `
@@ -30,58 +38,45 @@ const holdExclusively = `
 describe('plant-store backup', () => {
   it('makes one file that only its owner may read, from which restore makes the same store', async () => {
     const folder = await newStore()
-    const backup = await run(['backup', 'backup.db'], { folder })
-    assert.equal(backup.stderr, 'Backed up: 3 plants and 1 token in backup.db, checked.\n')
-    assert.equal(backup.exitCode, 0)
+    const isOwn = (path: string) => (statSync(join(folder, path)).mode & 0o777) === 0o600
+    const said = '3 plants and 1 token in'
+    await ends('backup backup.db', 0, `Backed up: ${said} backup.db, checked.\n`, folder)
     assert.deepEqual(readdirSync(folder), ['backup.db', 'data'])
-    assert.equal(statSync(join(folder, 'backup.db')).mode & 0o777, 0o600)
-    const restored = await run(['restore', 'backup.db', '--database', 'sqlite:new/plants.db'], {
-      folder,
-    })
-    assert.equal(
-      restored.stderr,
-      'Restored: 3 plants and 1 token in sqlite:new/plants.db, checked.\n',
-    )
-    assert.equal(restored.exitCode, 0)
+    const restored = `Restored: ${said} sqlite:new/plants.db, checked.\n`
+    await ends(restoreTo('new/plants.db', 'backup.db'), 0, restored, folder)
     assert.deepEqual(readdirSync(join(folder, 'new')), ['plants.db'])
-    assert.equal(statSync(join(folder, 'new/plants.db')).mode & 0o777, 0o600)
-    for (const command of ['export', 'token list']) {
-      const args = command.split(' ')
-      const before = await run(args, { folder })
-      const after = await run([...args, '--database', 'sqlite:new/plants.db'], { folder })
-      assert.equal(after.stdout, before.stdout)
+    assert.ok(isOwn('backup.db') && isOwn('new/plants.db'))
+    for (const command of ['export --quiet', 'token list']) {
+      const before = await ends(command, 0, '', folder)
+      const after = await ends(`${command} --database sqlite:new/plants.db`, 0, '', folder)
+      assert.equal(after, before)
     }
   })
 
-  const empty: [what: string, make: (path: string) => void][] = [
-    ['an empty file', (path) => writeFileSync(path, '')],
+  const namings: [title: string, code: string][] = [
+    ['in one step', "fs.renameSync = () => process.kill(process.pid, 'SIGKILL')"],
     [
-      'what an interrupted first start has left',
-      (path) => {
-        using db = new DatabaseSync(path)
-        db.exec(`PRAGMA application_id = ${applicationId}`)
-      },
+      'where there are no links',
+      "fs.linkSync = () => { throw Object.assign(new Error(), { code: 'EPERM', syscall: 'link' }) }",
     ],
   ]
-  for (const [what, make] of empty) {
-    it(`is not made of ${what}, which is no store`, async () => {
-      const folder = newFolder()
-      make(join(folder, 'empty.db'))
-      const args = ['backup', 'backup.db', '--database', 'sqlite:empty.db']
-      const { exitCode, stderr } = await run(args, { folder })
-      assert.equal(stderr, 'empty.db is empty: no store was made yet.\n')
-      assert.equal(exitCode, 78)
-      assert.deepEqual(readdirSync(folder), ['empty.db'])
+  for (const [title, code] of namings) {
+    it(`gives a complete file its name ${title}`, async () => {
+      const folder = await newStore()
+      const all = `import fs from 'node:fs'; ${code}
+        process.getBuiltinModule('node:module').syncBuiltinESMExports()`
+      const preload = `--import=data:text/javascript,${encodeURIComponent(all)}`
+      const { ended } = start(['backup', 'b.db'], { folder, env: { NODE_OPTIONS: preload } })
+      await endsWith(ended, 0, /^Backed up/)
+      assert.deepEqual(readdirSync(folder), ['b.db', 'data'])
+      await ends(restoreTo('new.db', 'b.db'), 0, /^Restored: 3 plants/, folder)
     })
   }
 
   it('may have a name that SQLite would take for a URL', async () => {
     const folder = await newStore()
-    const { exitCode, stderr } = await run(['backup', 'file:b.db'], { folder })
-    assert.equal(stderr, 'Backed up: 3 plants and 1 token in file:b.db, checked.\n')
-    assert.equal(exitCode, 0)
-    const restored = ['restore', 'file:b.db', '--database', 'sqlite:file:c.db']
-    assert.equal((await run(restored, { folder })).exitCode, 0)
+    await ends('backup file:b.db', 0, /^Backed up: .* in file:b\.db, checked\.\n$/, folder)
+    await ends(restoreTo('file:c.db', 'file:b.db'), 0, /^Restored/, folder)
     assert.deepEqual(readdirSync(folder), ['data', 'file:b.db', 'file:c.db'])
   })
 
@@ -93,118 +88,44 @@ describe('plant-store backup', () => {
         program: [process.execPath, '--input-type=module', '--eval', holdExclusively],
       })
       await waitFor(/locked/)
-      const { exitCode, stdout, stderr } = await run(args, { folder })
-      assert.equal(exitCode, 0, stdout + stderr)
-    })
-  }
-
-  it('changes no existing file', async () => {
-    const folder = await newStore()
-    writeFileSync(join(folder, 'mine'), 'mine')
-    const { exitCode, stderr } = await run(['backup', 'mine'], { folder })
-    assert.match(stderr, /^Cannot write mine: it exists already and was not changed/)
-    assert.equal(exitCode, 73)
-    assert.equal(readFileSync(join(folder, 'mine'), 'utf8'), 'mine')
-    assert.deepEqual(readdirSync(folder), ['data', 'mine'])
-  })
-
-  it('never takes a name that SQLite would take for its own', async () => {
-    const folder = await newStore()
-    const { exitCode, stderr } = await run(['backup', 'data/plant-store.db-journal'], { folder })
-    assert.equal(stderr, 'data/plant-store.db-journal is a file of the store. Name another file.\n')
-    assert.equal(exitCode, 73)
-    assert.equal(existsSync(join(folder, 'data/plant-store.db-journal')), false)
-  })
-
-  const wrong: [what: string, spoil: (path: string) => void, message: RegExp][] = [
-    [
-      'of a newer release',
-      (path) => {
-        using db = new DatabaseSync(path)
-        db.exec('PRAGMA user_version = 99')
-      },
-      /^\S+plant-store\.db was written by a newer release \(schema 99, this one knows \d+\)\./,
-    ],
-    [
-      'with a damaged page',
-      (path) => {
-        const bytes = readFileSync(path)
-        bytes.fill(0xab, bytes.length - 4_096)
-        writeFileSync(path, bytes)
-      },
-      /^\S+plant-store\.db is damaged: nothing was kept\. Restore its last backup\.\n$/,
-    ],
-  ]
-  for (const [what, spoil, message] of wrong) {
-    it(`refuses a store ${what} in one line`, async () => {
-      const folder = await newStore()
-      spoil(join(folder, 'data/plant-store.db'))
-      const { exitCode, stderr } = await run(['backup', 'backup.db'], { folder })
-      assert.match(stderr, message)
-      assert.equal(stderr.trim().split('\n').length, 1)
-      assert.equal(exitCode, 78)
-      assert.deepEqual(readdirSync(folder), ['data'])
+      await ends(args, 0, /^/, folder)
     })
   }
 
   it('names the tools of PostgreSQL instead', async () => {
     const url = await postgres.newUrl()
-    for (const args of [
-      ['backup', 'b.db'],
-      ['restore', 'b.db'],
-    ]) {
-      const folder = newFolder()
-      const { exitCode, stderr } = await run([...args, '--database', url], { folder })
-      assert.match(stderr, /pg_dump|pg_restore/)
-      assert.equal(exitCode, 78)
-      assert.deepEqual(readdirSync(folder), [])
-    }
+    const folder = newFolder()
+    await ends(`backup b.db --database ${url}`, 78, /pg_dump/, folder)
+    await ends(`restore b.db --database ${url}`, 78, /pg_restore/, folder)
+    assert.deepEqual(readdirSync(folder), [])
   })
 
   it('streams to standard output, and restore reads from standard input', async () => {
     const folder = await newStore()
-    const line =
-      'plant_store backup - | plant_store restore - --database sqlite:new/plants.db && ls -A'
-    const { exitCode, stdout, stderr } = await runShell(line, { folder })
-    assert.match(stderr, /^Backed up: 3 plants and 1 token in standard output, checked\.$/m)
-    assert.match(stderr, /^Restored: 3 plants and 1 token in sqlite:new\/plants\.db, checked\.$/m)
-    assert.equal(exitCode, 0)
-    assert.equal(stdout, 'data\nnew\n')
-    const exported = await run(['export', '--database', 'sqlite:new/plants.db'], { folder })
-    assert.equal(exported.stdout, (await run(['export'], { folder })).stdout)
+    const line = `plant_store backup - | plant_store ${restoreTo('new/plants.db', '-')}`
+    const said =
+      /^Backed up: 3 plants and 1 token in standard output, checked\.\nRestored: 3 plants and 1 token in sqlite:new\/plants\.db, checked\.\n$/
+    const shown = await endsWith(runShell(`${line} && ls -A`, { folder }), 0, said)
+    assert.equal(shown, 'data\nnew\n')
   })
 
   it('gzips a file whose name ends in .gz, and restore sees it by its content', async () => {
     const folder = await newStore()
-    const backup = await run(['backup', 'monday.db.gz'], { folder })
-    assert.equal(backup.stderr, 'Backed up: 3 plants and 1 token in monday.db.gz, checked.\n')
+    await ends('backup monday.db.gz', 0, /^Backed up: .* in monday\.db\.gz, checked/, folder)
     assert.deepEqual(readdirSync(folder), ['data', 'monday.db.gz'])
     assert.equal(statSync(join(folder, 'monday.db.gz')).mode & 0o777, 0o600)
     const plain = gunzipSync(readFileSync(join(folder, 'monday.db.gz')))
     assert.equal(plain.toString('latin1', 0, 15), 'SQLite format 3')
     renameSync(join(folder, 'monday.db.gz'), join(folder, 'monday'))
-    const restored = await run(['restore', 'monday', '--database', 'sqlite:plants.db'], { folder })
-    assert.equal(restored.exitCode, 0, restored.stderr)
+    await ends(`${restoreTo('plants.db', 'monday')} --quiet`, 0, '', folder)
     assert.deepEqual(readdirSync(folder), ['data', 'monday', 'plants.db'])
-  })
-
-  it('is silent with --quiet, and so is restore', async () => {
-    const folder = await newStore()
-    const backup = await run(['backup', 'b.db', '--quiet'], { folder })
-    assert.deepEqual(backup, { exitCode: 0, stdout: '', stderr: '' })
-    const args = ['restore', 'b.db', '--quiet', '--database', 'sqlite:new.db']
-    assert.deepEqual(await run(args, { folder }), { exitCode: 0, stdout: '', stderr: '' })
   })
 
   it('says in one line that there is no temporary folder', async () => {
     const folder = await newStore()
-    const { exitCode, stderr } = await start(['backup', '-'], { folder, env: { TMPDIR: '/no' } })
-      .ended
-    assert.equal(
-      stderr,
-      'Cannot write a temporary file in /no (TMPDIR): there is no such file or folder.\n',
-    )
-    assert.equal(exitCode, 73)
+    const { ended } = start(['backup', '-'], { folder, env: { TMPDIR: '/no' } })
+    const said = 'Cannot write a temporary file in /no (TMPDIR): there is no such file or folder.\n'
+    await endsWith(ended, 73, said)
   })
 
   it('leaves nothing behind when nobody reads standard output', async () => {
@@ -212,9 +133,80 @@ describe('plant-store backup', () => {
     const temporary = newFolder()
     const running = start(['backup', '-'], { folder, env: { TMPDIR: temporary } })
     running.child.stdout?.destroy()
-    const { exitCode, stderr } = await running.ended
-    assert.equal(stderr, '')
-    assert.equal(exitCode, 141)
+    await endsWith(running.ended, 141, '')
     assert.deepEqual(readdirSync(temporary), [])
+  })
+})
+
+const own = /^plant-store-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z\.db\.gz$/
+/** Older than any backup that a test makes. */
+const older = [1, 2, 3, 4].map((day) => `plant-store-2020-01-0${day}T00-00-00-000Z.db.gz`)
+const newer = 'plant-store-2999-01-01T00-00-00-000Z.db.gz'
+
+/** A store, and a folder for its backups. */
+async function newFolderOfBackups() {
+  const folder = await newStore()
+  const kept = join(folder, 'kept')
+  mkdirSync(kept)
+  const put = (...names: string[]) => {
+    for (const name of names) writeFileSync(join(kept, name), name)
+  }
+  const keep = (count: string, said: string | RegExp) =>
+    ends(`backup kept --keep ${count}`, 0, said, folder)
+  return { folder, put, keep, list: () => readdirSync(kept) }
+}
+
+describe('plant-store backup --keep', () => {
+  it('makes a gzipped backup with its time as the name, which can be restored', async () => {
+    const { folder, keep, list } = await newFolderOfBackups()
+    await keep('3', /^Backed up: 3 plants and 1 token in kept\/plant-store-\S+, checked\.\n$/)
+    const [name = '', ...more] = list()
+    assert.match(name, own)
+    assert.deepEqual(more, [])
+    assert.equal(statSync(join(folder, 'kept', name)).mode & 0o777, 0o600)
+    await ends(restoreTo('restored.db', `kept/${name}`), 0, /^Restored: 3 plants/, folder)
+  })
+
+  it('makes no file that others can read, not even for a moment', async () => {
+    const { folder, keep } = await newFolderOfBackups()
+    const modes = new Map<string, number>()
+    const watcher = watch(join(folder, 'kept'), (_, name) => {
+      const status = statSync(join(folder, 'kept', String(name)), { throwIfNoEntry: false })
+      if (status !== undefined) modes.set(String(name), status.mode & 0o777)
+    })
+    releaseAfterTest(() => watcher.close())
+    await keep('1', /^Backed up/)
+    assert.ok([...modes.keys()].filter((name) => name.includes('.part-')).length >= 2)
+    assert.deepEqual([...new Set(modes.values())], [0o600])
+  })
+
+  it('keeps the newest ones, and the one that it has just made though the clock was set back', async () => {
+    const { put, keep, list } = await newFolderOfBackups()
+    put(...older)
+    await keep('3', /^Backed up: .*\nRemoved: 2 older backups\.\n$/)
+    const [third, fourth, made = '', ...more] = list()
+    assert.deepEqual([third, fourth, more], [older[2], older[3], []])
+    put(newer)
+    await keep('1 --quiet', '')
+    const [last = '', ...others] = list()
+    assert.deepEqual(others, [])
+    assert.match(last, own)
+    assert.ok(![made, newer].includes(last))
+  })
+
+  it('touches nothing that it has not made', async () => {
+    const { folder, put, keep, list } = await newFolderOfBackups()
+    const foreign = [
+      'plants.csv',
+      'other-2020-01-01T00-00-00-000Z.db.gz',
+      'plant-store-2020-01-01.db.gz',
+      `${older[0]}.part-0123456789ab`,
+      `copy-of-${older[0]}`,
+    ]
+    put(...foreign)
+    mkdirSync(join(folder, 'kept', older[1] ?? ''))
+    await keep('1', /^Backed up/)
+    const left = list().filter((name) => name === older[1] || !own.test(name))
+    assert.deepEqual(left, [...foreign, older[1]].sort())
   })
 })

@@ -12,13 +12,14 @@ import {
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
-import { run, runProcess } from '../support/command.ts'
+import { compileShim } from '../faults/lab/shim.ts'
+import { readTrace } from '../faults/lab/trace.ts'
+import { runProcess } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
-
-const program = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url))
+import { ends, endsWith, newStore } from './ends.ts'
+import { command } from './shell.ts'
 
 const plants = [
   { id: -(2n ** 63n), name: 'the smallest' },
@@ -35,7 +36,12 @@ const plants = [
   { id: 2n ** 63n - 1n, name: '\ufeff=1+1', tag: '🌵' },
 ]
 
+const dialects = ['all.tsv', 'all.csv --delimiter semicolon', 'all.tsv.gz --delimiter comma']
+
 for (const engine of engines) {
+  const forms = ['all.ndjson', 'all.csv', 'all.ndjson.gz', 'all.csv.gz']
+  // Files are written alike whatever the engine.
+  const files = engine.name === 'SQLite' ? [...forms, ...dialects] : forms.slice(0, 1)
   describe(`plant-store export, from ${engine.name}`, () => {
     let url: string
     before(async () => {
@@ -44,28 +50,24 @@ for (const engine of engines) {
       for (const plant of plants) await store.createPlant(plant)
     })
 
-    for (const file of ['all.ndjson', 'all.csv', 'all.ndjson.gz', 'all.csv.gz']) {
-      it(`writes ${file}, from which import makes the same store, byte for byte`, async () => {
+    for (const line of files) {
+      it(`writes ${line}, from which import makes the same store, byte for byte`, async () => {
         const folder = newFolder()
-        const exported = await run(['export', file], { folder, env: { DATABASE_URL: url } })
-        assert.equal(exported.exitCode, 0)
-        assert.match(exported.stderr, /^Exported: 8 plants/)
+        const [file = '', ...flags] = line.split(' ')
+        const options = { folder, env: { DATABASE_URL: url } }
+        await ends(['export', file, ...flags], 0, /^Exported: 8 plants/, options)
         assert.deepEqual(readdirSync(folder), [file])
         assert.equal(statSync(join(folder, file)).mode & 0o777, 0o600)
         const env = { DATABASE_URL: await engine.newUrl() }
-        assert.equal((await run(['import', file], { folder, env })).exitCode, 0)
+        await ends(['import', file], 0, /^Imported/, { folder, env })
         const copy = await engine.open(env.DATABASE_URL)
-        const { plants: copied } = await copy.listPlants({
-          after: undefined,
-          tag: undefined,
-          limit: 10,
-        })
+        const all = { after: undefined, tag: undefined, limit: 10 }
+        const { plants: copied } = await copy.listPlants(all)
         assert.deepEqual(
           copied.map(({ id, name, tag }) => (tag === undefined ? { id, name } : { id, name, tag })),
           plants,
         )
-        const again = await run(['export', `again-${file}`], { folder, env })
-        assert.equal(again.exitCode, 0)
+        await ends(['export', `again-${file}`, ...flags], 0, /^Exported/, { folder, env })
         const read = (name: string) => {
           const bytes = readFileSync(join(folder, name))
           return file.endsWith('.gz') ? gunzipSync(bytes) : bytes
@@ -74,115 +76,72 @@ for (const engine of engines) {
       })
     }
 
-    for (const [file, ...flags] of [
-      ['all.tsv'],
-      ['all.csv', '--delimiter', 'semicolon'],
-      ['all.csv', '--delimiter', ';'],
-      ['all.tsv.gz', '--delimiter', 'comma'],
-    ] as const) {
-      it(`writes ${[file, ...flags].join(' ')}, which import reads without being told`, async () => {
-        const folder = newFolder()
-        const env = { DATABASE_URL: url }
-        assert.equal((await run(['export', file, ...flags], { folder, env })).exitCode, 0)
-        const again = { DATABASE_URL: await engine.newUrl() }
-        assert.equal((await run(['import', file], { folder, env: again })).exitCode, 0)
-        const [before, after] = await Promise.all(
-          [env, again].map((one) => run(['export', '--quiet'], { folder, env: one })),
-        )
-        assert.equal(after?.stdout, before?.stdout)
-      })
-    }
-
     it('writes the plants to standard output, and nothing else', async () => {
       const args = ['export', '--format', 'csv', '--tag', '', '--database', url]
-      const { stdout, stderr } = await run(args, { folder: newFolder() })
-      assert.equal(stdout, 'id,name,tag\n0,"",""\n')
-      assert.match(stderr, /^Exported: 1 plant /)
+      const written = await ends(args, 0, /^Exported: 1 plant /, newFolder())
+      assert.equal(written, 'id,name,tag\n0,"",""\n')
     })
   })
 }
 
 describe('plant-store export', () => {
   it('writes CSV for spreadsheets, with a mark and no formulas', async () => {
-    const folder = newFolder()
     const input = '{"id":-1,"name":"=1+1","tag":"@x"}\n{"id":2,"name":"Käfer"}\n'
-    await run(['import', '-', '--format', 'ndjson', '--create'], { folder, input })
-    const flags = ['--spreadsheet', '--delimiter', 'semicolon']
-    assert.equal((await run(['export', 'p.csv', ...flags], { folder })).exitCode, 0)
+    const folder = await newStore(input)
+    await ends('export p.csv --spreadsheet --delimiter semicolon --quiet', 0, '', folder)
     const written = readFileSync(join(folder, 'p.csv'), 'utf8')
     assert.equal(written, "\ufeffid;name;tag\n-1;'=1+1;'@x\n2;Käfer;\n")
   })
 
-  it('never writes over the store', async () => {
-    const folder = newFolder()
-    const input = '{"id":1,"name":"a"}\n'
-    await run(['import', '-', '--format', 'ndjson', '--create'], { folder, input })
-    symlinkSync('data/plant-store.db', join(folder, 'link.csv'))
-    for (const file of ['data/plant-store.db', 'data/plant-store.db-wal', 'link.csv']) {
-      const { exitCode, stderr } = await run(['export', file, '--format', 'csv'], { folder })
-      assert.equal(stderr, `${file} is a file of the store. Name another file.\n`)
-      assert.equal(exitCode, 73)
-    }
-    assert.equal((await run(['export', '--quiet'], { folder })).stdout, input)
-  })
-
   it('writes into a pipe, and through a link', async () => {
-    const folder = newFolder()
-    await run(['import', '-', '--format', 'ndjson', '--create'], {
-      folder,
-      input: '{"id":1,"name":"a"}\n',
-    })
+    const folder = await newStore()
     execFileSync('mkfifo', [join(folder, 'pipe.csv')])
     const reading = readFile(join(folder, 'pipe.csv'), 'utf8')
-    assert.equal((await run(['export', 'pipe.csv'], { folder })).exitCode, 0)
+    await ends('export pipe.csv --quiet', 0, '', folder)
     assert.equal(await reading, 'id,name,tag\n1,a,\n')
     assert.ok(statSync(join(folder, 'pipe.csv')).isFIFO())
     writeFileSync(join(folder, 'real.csv'), 'old')
     symlinkSync('real.csv', join(folder, 'link.csv'))
-    assert.equal((await run(['export', 'link.csv'], { folder })).exitCode, 0)
+    await ends('export link.csv --quiet', 0, '', folder)
     assert.ok(lstatSync(join(folder, 'link.csv')).isSymbolicLink())
     assert.equal(readFileSync(join(folder, 'real.csv'), 'utf8'), 'id,name,tag\n1,a,\n')
-  })
-
-  it('says in one line that the disk is full', {
-    skip: !existsSync('/dev/full') && 'there is no /dev/full',
-  }, async () => {
-    const folder = newFolder()
-    await run(['import', '-', '--format', 'ndjson', '--create'], {
-      folder,
-      input: '{"id":1,"name":"a"}\n',
-    })
-    const { exitCode, stderr } = await run(['export', '/dev/full', '--format', 'csv'], { folder })
-    assert.equal(stderr, 'Cannot write /dev/full: the disk is full.\n')
-    assert.equal(exitCode, 73)
   })
 
   it('shows a terminal no character that it would obey, and gives a pipe all of them', {
     skip: !existsSync('/usr/bin/script') && 'there is no program "script"',
   }, async () => {
-    const folder = newFolder()
     const name = '\u001b]0;owned\u0007\u001b[2J\u009b31m'
-    const input = `${JSON.stringify({ id: 1, name })}\n`
-    await run(['import', '-', '--format', 'ndjson', '--create'], { folder, input })
+    const folder = await newStore(`${JSON.stringify({ id: 1, name })}\n`)
     for (const format of ['csv', 'ndjson']) {
-      const command = `"${process.execPath}" "${program}" export - --quiet --format ${format}`
+      const line = `${command} export - --quiet --format ${format}`
       const shown = await runProcess([], {
         folder,
         env: { PATH: process.env.PATH ?? '' },
-        program: ['/usr/bin/script', '-qec', command, '/dev/null'],
+        program: ['/usr/bin/script', '-qec', line, '/dev/null'],
       })
       assert.match(shown.stdout, /\\u001b]0;owned\\u0007/)
       assert.doesNotMatch(shown.stdout.replaceAll(/[\r\n]/g, ''), /\p{Cc}/u)
     }
-    const piped = await run(['export', '-', '--quiet', '--format', 'csv'], { folder })
-    assert.equal(piped.stdout, `id,name,tag\n1,${name},\n`)
+    const piped = await ends('export - --quiet --format csv', 0, '', folder)
+    assert.equal(piped, `id,name,tag\n1,${name},\n`)
   })
+})
 
-  it('replaces an existing file', async () => {
-    const folder = newFolder()
-    await run(['token', 'create', '--name', 'a', '--create'], { folder })
-    writeFileSync(join(folder, 'plants.csv'), 'old')
-    assert.equal((await run(['export', 'plants.csv'], { folder })).exitCode, 0)
-    assert.equal(readFileSync(join(folder, 'plants.csv'), 'utf8'), 'id,name,tag\n')
-  })
+const shim = compileShim()
+
+describe('a file that export writes', { skip: shim.skip }, () => {
+  for (const name of ['plants.csv', 'plants.csv.gz']) {
+    it(`is synced before it gets its name, and the folder afterwards: ${name}`, async () => {
+      const folder = await newStore()
+      const trace = join(newFolder(), 'trace')
+      const env = shim.toEnv?.({ folder, trace }) ?? {}
+      await endsWith(runProcess(['export', join(folder, name)], { folder, env }), 0, /^Exported/)
+      const steps = readTrace(trace)
+        .filter(({ path }) => path === folder || path.includes('.part-'))
+        .map(({ kind, path }) => (path === folder ? `${kind} folder` : kind))
+      const last = steps.lastIndexOf('write')
+      assert.notEqual(last, -1)
+      assert.deepEqual(steps.slice(last, last + 4), ['write', 'sync', 'rename', 'sync folder'])
+    })
+  }
 })

@@ -1,50 +1,29 @@
 import assert from 'node:assert/strict'
-import {
-  chmodSync,
-  existsSync,
-  linkSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { run } from '../support/command.ts'
+import { start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { withoutRights } from '../support/rights.ts'
+import { waitUntil } from '../support/wait.ts'
+import { ends, endsWith } from './ends.ts'
 import { runShell } from './shell.ts'
 
 describe('plant-store import --rejects', () => {
-  it('never writes over the file that it reads, however that is named', async () => {
-    const folder = newFolder()
-    const path = join(folder, 'plants.ndjson')
-    const content = '{"line":1,"id":1,"name":"a"}\n{"line":2}\n'
-    writeFileSync(path, content)
-    mkdirSync(join(folder, 'sub'))
-    symlinkSync(path, join(folder, 'link'))
-    linkSync(path, join(folder, 'hard-link'))
-    for (const rejects of ['plants.ndjson', 'sub/../plants.ndjson', path, 'link', 'hard-link']) {
-      const args = ['import', 'plants.ndjson', '--rejects', rejects]
-      const { exitCode, stderr } = await run(args, { folder })
-      assert.equal(stderr, `--rejects ${rejects} is the file to import. Name another file.\n`)
-      assert.equal(exitCode, 73)
-      assert.equal(readFileSync(path, 'utf8'), content)
-    }
-    assert.equal(existsSync(join(folder, 'data')), false)
-  })
-
   it('says in one line that the rejects of another user cannot be read', async () => {
     const folder = newFolder()
     chmodSync(folder, 0o777)
     writeFileSync(join(folder, 'plants.ndjson'), '{}\n', { mode: 0o644 })
     writeFileSync(join(folder, 'rejects'), '{"line":1}\n', { mode: 0o200 })
-    const args = ['import', 'plants.ndjson', '--rejects', 'rejects', '--create']
-    const { exitCode, stderr } = await withoutRights(() => run(args, { folder }))
-    assert.equal(stderr, 'Cannot write --rejects rejects: permission denied.\n')
-    assert.equal(exitCode, 73)
+    const said = 'Cannot write --rejects rejects: permission denied.\n'
+    const line = 'import plants.ndjson --rejects rejects --create'
+    // Loads the command: the other user may not read the checkout.
+    const other = newFolder()
+    writeFileSync(join(other, 'plants.ndjson'), '{}\n')
+    await ends(line, 65, / The rejected lines are in rejects\.\n$/, other)
+    await withoutRights(() => ends(line, 73, said, folder))
   })
 
   it('never writes over standard input', async () => {
@@ -53,75 +32,103 @@ describe('plant-store import --rejects', () => {
     const content = '{"line":1,"id":1,"name":"a"}\n'
     writeFileSync(path, content)
     const line = 'plant_store import - --format ndjson --rejects plants.ndjson < plants.ndjson'
-    const { exitCode, stderr } = await runShell(line, { folder })
-    assert.match(stderr, /^--rejects plants\.ndjson is the file to import/)
-    assert.equal(exitCode, 73)
+    const said = /^--rejects plants\.ndjson is the file to import/
+    await endsWith(runShell(line, { folder }), 73, said)
     assert.equal(readFileSync(path, 'utf8'), content)
   })
 
-  it('never writes over the store, even one that does not exist yet', async () => {
+  it('never has the beginning of a row that is too long: it could be imported', async () => {
     const folder = newFolder()
-    for (const suffix of ['', '-wal', '-shm', '-journal']) {
-      const args = ['import', '-', '--format', 'ndjson', '--rejects', `./plants.db${suffix}`]
-      const { exitCode, stderr } = await run([...args, '--database', 'sqlite:plants.db'], {
-        folder,
-        input: '{"id":1}\n',
-      })
-      assert.match(stderr, /^--rejects .* is a file of the store\. Name another file\.\n$/)
-      assert.equal(exitCode, 73)
-      assert.deepEqual(readdirSync(folder), [])
-    }
+    const said = / The rejected lines are in bad\.csv\.\n$/
+    const input = `id,name\n1,${'a'.repeat(9_000)}\n`
+    await ends('import - --format csv --rejects bad.csv --create', 65, said, { folder, input })
+    await ends('import bad.csv', 65, /^line 2: The row has 3 fields, but the header has 4/, folder)
   })
 
-  it('writes the beginning of a long line and how much is left out', async () => {
-    const folder = newFolder()
-    const long = `{"id":"${'x'.repeat(8_000)}"}`
-    const bomb = gzipSync(`${long}\n`.repeat(20))
-    const args = ['import', '-', '--format', 'ndjson', '--rejects', 'bad', '--create']
-    await run(args, { folder, input: bomb })
-    const rejects = readFileSync(join(folder, 'bad'), 'utf8').trimEnd().split('\n')
-    assert.equal(rejects.length, 20)
-    for (const reject of rejects) {
-      const { text, omittedCharacters } = JSON.parse(reject)
-      assert.equal(text, long.slice(0, text.length))
-      assert.equal(text.length, 4_096)
-      assert.equal(text.length + omittedCharacters, long.length)
-    }
-  })
+  /** Imports lines, and answers their rejects, which replace those of an earlier import. */
+  async function reject(input: string | Buffer, folder = newFolder()) {
+    const line = 'import - --format ndjson --rejects bad --create'
+    const said = / The rejected lines are in bad\.\n$/
+    await ends(line, 65, said, { folder, input })
+    const written = readFileSync(join(folder, 'bad'), 'utf8')
+    const rejects: { line: number; text: string }[] = written
+      .trimEnd()
+      .split('\n')
+      .map((one) => JSON.parse(one))
+    return { written, rejects, folder }
+  }
 
   it('writes control characters as escapes, which JSON reads as what they are', async () => {
-    const folder = newFolder()
     const text = '{"id":"\u009b31m\u007f\u202e"}'
-    const args = ['import', '-', '--format', 'ndjson', '--rejects', 'bad', '--create']
-    await run(args, { folder, input: `${text}\n` })
-    const reject = readFileSync(join(folder, 'bad'), 'utf8')
-    assert.doesNotMatch(reject.trimEnd(), /\p{Cc}|\u202e/u)
-    assert.equal(JSON.parse(reject).text, text)
+    const { written, rejects } = await reject(`${text}\n`)
+    assert.doesNotMatch(written.trimEnd(), /\p{Cc}|\u202e/u)
+    assert.equal(rejects[0]?.text, text)
   })
 
   it('writes 100,000 lines and no more, however small the file is that has them', async () => {
     const folder = newFolder()
-    const content = `{"id":1,"name":"a"}\n${'x\n'.repeat(100_010)}`
-    writeFileSync(join(folder, 'many.ndjson.gz'), gzipSync(content))
-    const args = ['import', 'many.ndjson.gz', '--rejects', 'bad', '--create']
-    const { exitCode, stderr } = await run(args, { folder })
+    const input = gzipSync(`{"id":1,"name":"a"}\n${'x\n'.repeat(100_010)}`)
+    const said = /bad ends here: it has 100,000 lines\.\n.*100,010 invalid/s
+    await ends('import - --format ndjson --rejects bad --create', 65, said, { folder, input })
     const rejects = readFileSync(join(folder, 'bad'), 'utf8').trimEnd().split('\n')
     assert.equal(rejects.length, 100_000)
     assert.equal(JSON.parse(rejects.at(-1) as string).line, 100_001)
-    assert.match(stderr, /bad ends here: it has 100,000 lines\./)
-    assert.match(stderr, /100,010 invalid/)
-    assert.equal(exitCode, 65)
   })
 
   it('replaces the rejects of an earlier import', async () => {
-    const folder = newFolder()
-    const args = ['import', '-', '--format', 'ndjson', '--rejects', 'bad', '--create']
-    await run(args, { folder, input: '{"id":1}\n{"id":2}\n' })
-    await run(args, { folder, input: '{"id":3}\n' })
-    const rejects = readFileSync(join(folder, 'bad'), 'utf8').trimEnd().split('\n')
+    const { folder } = await reject('{"id":1}\n{"id":2}\n')
+    const { rejects } = await reject('{"id":3}\n', folder)
     assert.deepEqual(
-      rejects.map((line) => JSON.parse(line).text),
+      rejects.map(({ text }) => text),
       ['{"id":3}'],
     )
   })
 })
+
+const ndjson = 'import - --format ndjson --create'
+
+describe('plant-store import ends with one clear line for', () => {
+  it('control characters in the columns that are not stored, shown as escapes', async () => {
+    const options = { folder: newFolder(), input: 'id,name,\u009b31m\u007f\n' }
+    const said = /^Columns that are not stored: \\u009b31m\\u007f\.\n/
+    await ends('import - --format csv --create', 0, said, options)
+  })
+
+  it('a disk without space for rejects', {
+    skip: !existsSync('/dev/full') && 'there is no /dev/full',
+  }, async () => {
+    const said =
+      /^Imported so far into .*: 0 stored, 1 invalid .*\nCannot write --rejects \/dev\/full: the disk is full\. Lines after 1/
+    const options = { folder: newFolder(), input: '{"id":1}\n' }
+    await ends(`${ndjson} --rejects /dev/full`, 73, said, options)
+  })
+
+  it('SIGHUP, even while a named pipe has no writer', {
+    skip: process.platform !== 'linux' && 'only Linux tells which signals a process handles',
+  }, async () => {
+    const folder = newFolder()
+    execFileSync('mkfifo', [join(folder, 'pipe.csv')])
+    const { child, ended } = start(['import', 'pipe.csv', '--create'], { folder })
+    await waitUntil(() => handlesHangUp(Number(child.pid)), 'the command handles SIGHUP')
+    child.kill('SIGHUP')
+    assert.equal((await ended).stderr, 'Stopped.\n')
+    assert.equal(child.signalCode, 'SIGHUP')
+  })
+
+  it('a file that may not be read', async () => {
+    const folder = newFolder()
+    writeFileSync(join(folder, 'plants.csv'), 'id,name\n')
+    // Another user may not be able to load the code of the command.
+    await ends('import plants.csv --create', 0, /^Imported/, folder)
+    chmodSync(join(folder, 'plants.csv'), 0)
+    chmodSync(folder, 0o755)
+    const said = 'Cannot read plants.csv: permission denied.\n'
+    await withoutRights(() => ends('import plants.csv', 66, said, folder))
+  })
+})
+
+/** Whether a process has a handler for SIGHUP, the first of the signals in the mask. */
+function handlesHangUp(pid: number): boolean {
+  const mask = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+  return (BigInt(`0x${mask ?? '0'}`) & 1n) === 1n
+}

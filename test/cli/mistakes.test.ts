@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { before, describe, it } from 'node:test'
-import { run } from '../support/command.ts'
+import { describe, it } from 'node:test'
+import { newToken } from '../../src/tokens/issue.ts'
 import { newFolder } from '../support/folder.ts'
-
-/** A command line, how it ends, the one line that it prints, and what it reads. */
-type Row = [line: string | string[], exitCode: number, message: RegExp | string, input?: string]
+import { ends, newStore } from './ends.ts'
+import { describeRefused, type Row } from './refused.ts'
 
 const see = (command: string) => ` See: plant-store ${command}--help`
 const unknownReceiver =
@@ -15,28 +14,41 @@ const hook = 'https://example.com'
 
 const words: Row[] = [
   ['water', 64, `Unknown command 'water'.${see('')}`],
-  ['tokn', 64, `Unknown command 'tokn' (Did you mean token?).${see('')}`],
   ['constructor', 64, `Unknown command 'constructor'.${see('')}`],
-  ['token creat', 64, `Unknown command 'creat' (Did you mean create?).${see('token ')}`],
   ['webhook burn', 64, `Unknown command 'burn'.${see('webhook ')}`],
   ['help tokens', 64, `Unknown command 'tokens'.${see('')}`],
-  ['help token made', 64, `Unknown command 'token made'.${see('')}`],
-  ['help serve now', 64, `Unknown command 'serve now'.${see('')}`],
+  ['help token made', 64, `Unknown command 'made'.${see('token ')}`],
+  ['help serve now', 64, `Unknown command 'now'.${see('serve ')}`],
   ['postgres://me:s3cret@db.example/plants', 64, `Unknown command.${see('')}`],
   ['help postgres://me:s3cret@db.example/plants', 64, `Unknown command.${see('')}`],
   ['token plst_s3cret', 64, `Unknown command.${see('token ')}`],
   ['token --url=s3cret', 64, `Unknown option.${see('token ')}`],
   ['--quiet check', 64, `Unknown option '--quiet'.${see('')}`],
-  ['serve --prot 1', 64, `Unknown option '--prot' (Did you mean --port?).${see('serve ')}`],
+  ['serve --prot 1', 64, `Unknown option '--prot'.${see('serve ')}`],
   ['import x.csv --tokne=plst_s3cret', 64, `Unknown option '--tokne'.${see('import ')}`],
   ['import', 64, `Missing required argument 'file'.${see('import ')}`],
   ['webhook add', 64, `Missing required argument 'url'.${see('webhook add ')}`],
   ['webhook test', 64, `Missing required argument 'id'.${see('webhook test ')}`],
   ['check a', 64, `Too many arguments: expected 0 but got 1.${see('check ')}`],
   ['token create', 64, `Required option '--name <name>' not specified.${see('token create ')}`],
-  ['copy --from', 64, `Option '--from <url>' needs a value.${see('copy ')}`],
-  ['export --tag --quiet', 64, `Option '--tag <tag>' needs a value.${see('export ')}`],
+  ['copy --from', 64, `Option '--from' needs a value.${see('copy ')}`],
+  ['export --tag --quiet', 64, `Option '--tag' needs a value.${see('export ')}`],
+  ['check --constructor', 64, `Unknown option '--constructor'.${see('check ')}`],
   ['check --json=1', 64, `Option '--json' takes no value.${see('check ')}`],
+]
+
+/** Command lines of 1.x, which are told what to use instead. */
+const gone: Row[] = [
+  [
+    'conformance http://127.0.0.1:3000 --only spec',
+    64,
+    /^conformance is gone .*openapi\.json.*Sch/,
+  ],
+  ['conformance --help', 64, /^conformance is gone since 2\.0\.0\. .*openapi\.json/],
+  ['follow --from x --to y', 64, /^follow is gone .*Litestream.*PostgreSQL.*mirror\(\)/],
+  ['import p.csv --url x --token s3cret', 64, /^import --url is gone .*curl.*the page.*client/],
+  ['licenses', 64, /^licenses is gone .*THIRD-PARTY-LICENSES\.txt/],
+  ['list --url x --token s3cret', 64, /^list is gone .*the page.*client.*curl.*export/],
 ]
 
 const values: Row[] = [
@@ -75,7 +87,7 @@ const values: Row[] = [
   ['log --limit 100001', 78, '--limit must be a number from 1 to 100000, not "100001".'],
   ['export p.ndjson --spreadsheet', 78, '--spreadsheet is for CSV only.'],
   ['export --delimiter tab', 78, '--delimiter is for CSV only.'],
-  ['export p.csv --delimiter |', 78, '--delimiter must be comma, semicolon or tab.'],
+  ['export p.csv --delimiter |', 78, '--delimiter must be comma, semicolon or tab, not "|".'],
   ['export p.txt', 78, 'The name p.txt does not show the format: add --format ndjson or csv.'],
   ['export no/where.csv', 73, /^Cannot write no\/where\.csv: there is no such file or folder/],
   ['export taken.csv', 73, /^Cannot write taken\.csv: /],
@@ -84,7 +96,7 @@ const values: Row[] = [
     (pid): Row => [
       [`ready`, `--pid=${pid}`],
       78,
-      `--pid must be the id of a process, not "${pid}".`,
+      `--pid must be a number of a process from 1 to 999999999, not "${pid}".`,
     ],
   ),
   ...['foo', 'ftp://a.example', 'https://a.example?x=y', 'https://u:s3cret@a.example', ''].flatMap(
@@ -97,6 +109,43 @@ const values: Row[] = [
   ['serve --demo --must-exist', 78, '--demo makes a store: leave --must-exist out.'],
   ['serve --port 65536', 78, '--port must be a number from 0 to 65535, not "65536".'],
   ['serve --host 203.0.113.1', 78, /^HOST 203\.0\.113\.1 is not an address of this machine/],
+  [
+    'serve --host fe80::1%nope',
+    78,
+    /^PORT \d+ on HOST fe80::1%nope cannot be used \(E[A-Z_]+\)\.$/,
+  ],
+]
+
+const otherToken = /^No token in sqlite:\S+ has this value\. See: plant-store token list$/
+const typingError = /^This is not a whole token: its checksum is wrong\. Nothing was revoked\.$/
+/** Tokens that cannot be revoked, by argument or on standard input. None is repeated. */
+const tokens = (
+  [
+    [newToken(), otherToken],
+    ['correct-horse-battery', otherToken],
+    ['eyJhbGciOiJFZERTQSJ9.e30.c2ln', otherToken],
+    [`${newToken().slice(0, -1)}.`, typingError],
+    [newToken().slice(0, -1), typingError],
+    ['x'.repeat(2_000), /^(No token in \S+ has this value|Standard input is not a token)\./],
+  ] as const
+).flatMap(([token, message]): Row[] => [
+  [['token', 'revoke', token], 78, message],
+  ['token revoke -', 78, message, token],
+])
+
+const store = 'sqlite:data/plant-store.db'
+const serve = 'serve --port 0 --database sqlite:'
+const stores: Row[] = [
+  [`copy --from ${store} --to ${store}`, 78, '--from and --to name the same store.'],
+  [`copy --from ${store} --to sqlite:./data/plant-store.db`, 78, /^--from and --to name the same/],
+  ['copy --from sqlite:no.db --to sqlite:b.db', 78, /^--from: there is no store at \S+\/no\.db\.$/],
+  [`copy --from sqlite::memory: --to ${store}`, 78, /^A store in memory belongs/],
+  [`${serve}.`, 78, /^Cannot open the database/],
+  [`${serve}/proc/none/plants.db`, 78, /^Cannot open the database \/proc\/none/],
+  [`${serve}/proc/plants.db`, 78, /^Cannot open the database \/proc\/plants\.db: /],
+  [`${serve}/proc/kmsg`, 78, /^(Cannot open the database )?\/proc\/kmsg/],
+  [`${serve}/dev/zero`, 78, /^Cannot open the database \/dev\/zero: it is not a /],
+  ['serve --workers 2', 78, /^--workers above 1 needs PostgreSQL, because SQLite lets only one /],
 ]
 
 const csv = 'import - --format csv'
@@ -118,66 +167,32 @@ const files: Row[] = [
   ),
   [`${csv} --database sqlite::memory:`, 78, /^A store in memory/],
   [`${csv} --rejects no/where`, 73, /^Cannot write --rejects no\/where/, 'id,name\n'],
-  ['import - --format ndjson', 65, /^line 1: This is not NDJSON.*--format csv\.$/, 'id,name\n'],
-  ['import - --format ndjson', 65, /^line 1: This is not NDJSON.* jq -c '\.\[\]'$/, '[1]\n'],
-  [csv, 65, /^line 1: The header has no column "name"\. It has: "id"\. Rename/, 'id\n1\n'],
-  [csv, 65, /^line 1: .* no columns "id" and "name"\. It has: "Nr", "Pfl"\./, 'Nr;Pfl\n'],
-  [csv, 65, /^line 1: .* It has: "id", "\\u009b31m\\u007f"\. Rename/, 'id,\u009b31m\u007f\n'],
+  [csv, 65, /^line 1: The first line must name the columns "id" .* It is: "id"\.$/, 'id\n1\n'],
+  [csv, 65, /^line 1: .* It is: "Nr;Pfl"\.$/, 'Nr;Pfl\n'],
+  [csv, 65, /^line 1: .* It is: "id,\\u009b31m\\u007f"\.$/, 'id,\u009b31m\u007f\n'],
   [csv, 65, /^line 1: .* names the column "id" twice\.$/, 'id,name,ID\n'],
-  [csv, 65, /^line 1: .*bars, not by commas\. Use: --delimiter '\|'$/, '"id"|"name"\n'],
   [csv, 65, /^line 1: .* a workbook, not CSV\. Open it and save it as/, 'PK\u0003\u0004\u0014\n'],
   [csv, 65, /^line 1: .*CR alone\. Save the file with LF or CR LF/, 'id,name,tag\r1,a,b\r'],
   [csv, 65, /^line 1: .*CR alone/, `id,name\r${'1,a\r'.repeat(300_000)}`],
-  [csv, 65, /^line 1: .*"1,A,b" is no header: put .*"id,name,tag"/, '1,A,b\n'],
-  [
-    `${csv} --delimiter ,`,
-    65,
-    /semicolons, not by commas\. Use: --delimiter ';'$/,
-    'id;name;tag\n',
-  ],
-  [`${csv} --delimiter comma`, 65, /tabs, not by commas\. Use: --delimiter tab$/, '"Id"\t"Name"\n'],
-  [
-    `${csv} --delimiter tab`,
-    65,
-    /commas, not by tabs\. Use: --delimiter ','$/,
-    'sep=,\r\nid,name\n',
-  ],
+  [`${csv} --delimiter ,`, 65, /^line 1: .* It is: "id;name;tag"\.$/, 'id;name;tag\n'],
+  [`${csv} --delimiter tab`, 65, /^line 2: .* It is: "id,name"\.$/, 'sep=,\r\nid,name\n'],
 ]
 
-describe('a mistake is answered in one line', () => {
-  const folder = newFolder()
-  let stored: string[]
-
-  /** Everything that the commands could have changed. */
-  async function readAll(): Promise<string[]> {
-    const lines = ['token list --json', 'webhook list --json', 'export --quiet']
-    const read: string[] = []
-    for (const line of lines) read.push((await run(line.split(' '), { folder })).stdout)
-    return [...read, ...readdirSync(folder)]
-  }
-
-  before(async () => {
-    const args = ['import', '-', '--format', 'ndjson', '--create']
-    await run(args, { folder, input: '{"id":1,"name":"a"}\n' })
+describeRefused(
+  'a mistake is answered in one line',
+  [...words, ...gone, ...values, ...tokens, ...stores, ...files],
+  async () => {
+    const folder = await newStore()
     mkdirSync(join(folder, 'taken.csv'))
-    stored = await readAll()
-  })
+    return folder
+  },
+)
 
-  for (const [line, exitCode, message, input = ''] of [...words, ...values, ...files]) {
-    const args = typeof line === 'string' ? line.split(' ') : line
-    const of = input === '' ? '' : ` < ${input.slice(0, 30)}`
-    it(`and with ${exitCode}: ${JSON.stringify(args.join(' ').slice(0, 60) + of)}`, async () => {
-      const result = await run(args, { folder, input })
-      const [said = '', ...rest] = result.stderr.split('\n')
-      if (typeof message === 'string') assert.equal(said, message)
-      else assert.match(said, message)
-      assert.doesNotMatch(said, /s3cret/)
-      assert.deepEqual([rest, result.stdout, result.exitCode], [[''], '', exitCode])
-    })
-  }
-
-  it('and changes nothing in the store or the folder', async () => {
-    assert.deepEqual(await readAll(), stored)
-    assert.equal(stored[2], '{"id":1,"name":"a"}\n')
+describe('what is gone', () => {
+  it('is not in the help', async () => {
+    const help = await ends('--help', 0, '', newFolder())
+    assert.match(help, /^ {2}import /m)
+    assert.doesNotMatch(help, /^ {2}(conformance|follow|licenses|list)\b/m)
+    assert.doesNotMatch(await ends('import --help', 0, '', newFolder()), /--url/)
   })
 })

@@ -6,6 +6,7 @@ import { runProcess } from '../support/command.ts'
 import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { password } from '../support/postgres.ts'
+import { endsWith } from './ends.ts'
 
 /** The address of a new store without its password, and the entry of a password file for it. */
 async function newAddress() {
@@ -30,62 +31,54 @@ describe('the password of PostgreSQL', () => {
     ;({ url, entry } = await newAddress())
   })
   // pgpass reads the environment of the process.
-  const list = (env: Record<string, string>, address = url) =>
-    runProcess(['token', 'list', '--json'], {
-      folder: newFolder(),
-      env: { DATABASE_URL: address, ...env },
-    })
-  const found = { exitCode: 0, stdout: '[]\n', stderr: '' }
+  async function lists(exitCode: number, said: string | RegExp, env: Record<string, string>) {
+    const options = { folder: newFolder(), env: { DATABASE_URL: url, ...env } }
+    const listed = await endsWith(runProcess(['token', 'list', '--json'], options), exitCode, said)
+    assert.equal(listed, exitCode === 0 ? '[]\n' : '')
+  }
 
   it('is read from PGPASSWORD', async () => {
-    assert.deepEqual(await list({ PGPASSWORD: password }), found)
+    await lists(0, '', { PGPASSWORD: password })
   })
 
   it('is read from the file that PGPASSFILE names', async () => {
     const other = `# a comment\n\notherhost:*:*:*:wrong\n`
-    assert.deepEqual(await list({ PGPASSFILE: newPasswordFile(`${other}${entry}\n`) }), found)
+    await lists(0, '', { PGPASSFILE: newPasswordFile(`${other}${entry}\n`) })
   })
 
   it('is read from ~/.pgpass, with wildcards', async () => {
     const home = newFolder()
     writeFileSync(join(home, '.pgpass'), `*:*:*:plants:${password}\n`, { mode: 0o600 })
-    assert.deepEqual(await list({ HOME: home }), found)
+    await lists(0, '', { HOME: home })
   })
 
   it('is that of each host, where there are several', async () => {
     const { host, hostname, port } = new URL(url)
     const closed = `${hostname}:1`
     const lines = `${closed}:*:*:wrong\n${hostname}:${port}:*:*:${password}\n`
-    const PGPASSFILE = newPasswordFile(lines)
-    assert.deepEqual(await list({ PGPASSFILE }, url.replace(host, `${closed},${host}`)), found)
+    const DATABASE_URL = url.replace(host, `${closed},${host}`)
+    await lists(0, '', { PGPASSFILE: newPasswordFile(lines), DATABASE_URL })
   })
 
   it('is not read from a file that other users can read', async () => {
-    const { exitCode, stderr } = await list({ PGPASSFILE: newPasswordFile(entry, 0o640) })
-    assert.match(stderr, /password file "\S+" has group or world access; permissions should be/)
-    assert.match(stderr, /^PostgreSQL refuses the user name or the password of DATABASE_URL\.$/m)
-    assert.equal(exitCode, 78)
+    const said =
+      /password file "\S+" has group or world access; permissions should be.*^PostgreSQL refuses the user name or the password of DATABASE_URL\.$/ms
+    await lists(78, said, { PGPASSFILE: newPasswordFile(entry, 0o640) })
   })
 
   it('is missed in one line where there is none', async () => {
-    for (const env of [{}, { PGPASSFILE: '/no/passwords' }]) {
-      const { exitCode, stderr } = await list(env)
-      assert.equal(stderr, 'PostgreSQL refuses the user name or the password of DATABASE_URL.\n')
-      assert.equal(exitCode, 78)
-    }
+    const said = 'PostgreSQL refuses the user name or the password of DATABASE_URL.\n'
+    await lists(78, said, {})
+    await lists(78, said, { PGPASSFILE: '/no/passwords' })
   })
 
   it('is found by copy for each of its stores, and not shown', async () => {
     const other = await newAddress()
     const PGPASSFILE = newPasswordFile(`${entry}\n${other.entry}\n`)
     const args = ['copy', '--from', url, '--to', other.url]
-    const copied = await runProcess(args, { folder: newFolder(), env: { PGPASSFILE } })
-    assert.match(copied.stderr, /^Copied: 0 plants/)
-    assert.equal(copied.exitCode, 0)
-    const env = { PGPASSWORD: 'wr0ng' }
-    const { exitCode, stderr } = await runProcess(args, { folder: newFolder(), env })
-    assert.doesNotMatch(stderr, /DATABASE_URL|wr0ng/)
-    assert.match(stderr, /--from/)
-    assert.equal(exitCode, 78)
+    const copy = (env: Record<string, string>) => runProcess(args, { folder: newFolder(), env })
+    await endsWith(copy({ PGPASSFILE }), 0, /^Copied: 0 plants/)
+    const said = /^(?!.*(DATABASE_URL|wr0ng)).*--from/s
+    await endsWith(copy({ PGPASSWORD: 'wr0ng' }), 78, said)
   })
 })

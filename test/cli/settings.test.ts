@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { run } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { startService } from '../support/service.ts'
+import { ends } from './ends.ts'
 
 /** A mistake in each setting that only the service needs. */
 const wrong = {
@@ -24,10 +24,8 @@ describe('a command reads only the settings that it needs', () => {
   it('revokes a token, whatever else is wrong', async () => {
     const folder = newFolder()
     const env = { ...wrong, DATABASE_URL: 'sqlite:plants.db' }
-    const made = await run(['token', 'create', '--name', 'Ada'], { folder, env })
-    assert.equal(made.exitCode, 0, made.stderr)
-    const args = ['token', 'revoke', made.stdout.trim()]
-    assert.equal((await run(args, { folder, env })).exitCode, 0)
+    const token = await ends('token create --name Ada', 0, /./, { folder, env })
+    await ends(`token revoke ${token.trim()}`, 0, /^Token \w+ was revoked\.\n$/, { folder, env })
   })
 
   const commands = [
@@ -48,33 +46,24 @@ describe('a command reads only the settings that it needs', () => {
   it('works on a store, whatever is wrong for the service', async () => {
     const folder = newFolder()
     const store = { DATABASE_URL: 'sqlite:plants.db' }
-    await run(['token', 'create', '--name', 'Ada'], { folder, env: store })
-    for (const command of commands) {
-      const env = { ...wrong, ...store }
-      const { exitCode, stderr } = await run(command.split(' '), { folder, env, input: '' })
-      assert.equal(exitCode, 0, `${command}: ${stderr}`)
-    }
+    const options = { folder, env: { ...wrong, ...store }, input: '' }
+    await ends('token create --name Ada', 0, /./, options)
+    for (const command of commands) await ends(command, 0, /^/, options)
   })
 
   it('asks whether a service is ready without knowing its store, or its port if it has a URL', async () => {
     const folder = newFolder()
     const { url } = await startService('sqlite::memory:')
     const env = { ...wrong, DATABASE_URL: 'x' }
-    const byUrl = await run(['ready', '--url', url], { folder, env })
-    assert.deepEqual(byUrl, { exitCode: 0, stdout: '', stderr: '' })
+    assert.equal(await ends(`ready --url ${url}`, 0, '', { folder, env }), '')
     const address = { HOST: '127.0.0.1', PORT: new URL(url).port }
-    const byPort = await run(['ready'], { folder, env: { ...env, ...address } })
-    assert.deepEqual(byPort, { exitCode: 0, stdout: '', stderr: '' })
-    const { exitCode, stderr } = await run(['ready'], { folder, env })
-    assert.match(stderr, /^PORT must be .+\nHOST must be .+\n$/)
-    assert.equal(exitCode, 78)
+    assert.equal(await ends('ready', 0, '', { folder, env: { ...env, ...address } }), '')
+    await ends('ready', 78, /^PORT must be .+\nHOST must be .+\n$/, { folder, env })
   })
 
   it('serves nothing while any setting is wrong, and names each', async () => {
     const env = { ...wrong, DATABASE_URL: 'x' }
-    const { exitCode, stderr } = await run(['serve'], { folder: newFolder(), env })
-    const named = stderr.split('\n').map((line) => line.split(' ')[0])
-    for (const name of Object.keys(env)) assert.ok(named.includes(name), `${name}: ${stderr}`)
-    assert.equal(exitCode, 78)
+    const everyName = Object.keys(env).map((name) => `(?=.*^${name} )`)
+    await ends('serve', 78, new RegExp(everyName.join(''), 'ms'), { folder: newFolder(), env })
   })
 })

@@ -1,18 +1,26 @@
 import assert from 'node:assert/strict'
-import { execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { closeSync, constants, existsSync, openSync, writeSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { before, describe, it } from 'node:test'
-import { fileURLToPath } from 'node:url'
-import { killAfterTest } from '../support/child.ts'
 import { start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
+import { endsWith } from './ends.ts'
+import { command } from './shell.ts'
 
-const program = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url))
 const count = 200_000
 const last = BigInt(count - 1)
 
@@ -48,18 +56,54 @@ describe('a signal to a command that reads SQLite', () => {
       const path = join(folder, 'pipe.ndjson')
       if (!existsSync(path)) execFileSync('mkfifo', [path])
       const pipe = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
-      const command = `"${process.execPath}" "${program}" ${args} --database sqlite:plants.db`
-      const child = spawn('sh', ['-c', `exec ${command} > ${output}`], { cwd: folder })
-      killAfterTest(child)
-      const stderr = text(child.stderr)
+      const line = `exec ${command} ${args} --database sqlite:plants.db > ${output}`
+      const { child, ended } = start([], { folder, program: ['/bin/sh', '-c', line] })
       await waitUntil(() => isFull(pipe), 'the pipe is full')
       child.kill('SIGTERM')
-      await once(child, 'exit')
+      await endsWith(ended, 143, /^Stopped/m)
       closeSync(pipe)
-      assert.match(await stderr, /^Stopped/m)
       assert.equal(child.signalCode, 'SIGTERM')
     })
   }
+
+  for (const args of ['export --quiet', 'log --follow']) {
+    it(`ends a command that writes to a file: ${args}`, async () => {
+      const path = join(newFolder(), 'out')
+      const file = openSync(path, 'w')
+      releaseAfterTest(() => closeSync(file))
+      const command = [...args.split(' '), '--database', 'sqlite:plants.db']
+      const { child, ended } = start(command, { folder, stdout: file })
+      await waitUntil(() => statSync(path).size > 0, 'it has begun to write')
+      child.kill('SIGTERM')
+      await endsWith(ended, 143, 'Stopped.\n')
+      const lines = readFileSync(path, 'latin1').split('\n').length - 1
+      assert.ok(lines > 0 && lines < count, `${lines} lines`)
+    })
+  }
+
+  for (const args of ['export all.ndjson.gz', 'backup all.db.gz']) {
+    it(`leaves no draft of a file: ${args}`, async () => {
+      const to = newFolder()
+      const database = `sqlite:${join(folder, 'plants.db')}`
+      const { child, ended } = start([...args.split(' '), '--database', database], { folder: to })
+      const isBegun = () => readdirSync(to).some((name) => statSync(join(to, name)).size > 0)
+      await waitUntil(isBegun, 'it has begun to write')
+      child.kill('SIGTERM')
+      await endsWith(ended, 143, 'Stopped.\n')
+      assert.deepEqual(readdirSync(to), [])
+    })
+  }
+
+  it('leaves neither a draft nor the folders that restore has made', async () => {
+    const to = newFolder()
+    const args = ['restore', '-', '--database', 'sqlite:new/sub/plants.db']
+    const { child, ended } = start(args, { folder: to, input: '', isInputOpen: true })
+    const below = join(to, 'new/sub')
+    await waitUntil(() => existsSync(below) && readdirSync(below).length > 0, 'it has a draft')
+    child.kill('SIGINT')
+    await endsWith(ended, 130, 'Stopped.\n')
+    assert.deepEqual(readdirSync(to), [])
+  })
 
   it('ends a copy that is being compared', async () => {
     const path = join(newFolder(), 'copy.db')
@@ -68,8 +112,61 @@ describe('a signal to a command that reads SQLite', () => {
     const { child, ended } = start(args, { folder })
     await waitUntil(async () => (await destination.getPlant(last)) !== undefined, 'all is copied')
     child.kill('SIGTERM')
-    const { exitCode, stderr } = await ended
-    assert.match(stderr, /^Stopped\. /)
-    assert.equal(exitCode, 143)
+    await endsWith(ended, 143, /^Stopped\.$/m)
+  })
+})
+
+/** A folder with a named pipe, whose other end is held open. */
+function newFolderWithPipe() {
+  const folder = newFolder()
+  const path = join(folder, 'pipe')
+  execFileSync('mkfifo', [path])
+  const pipe = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
+  releaseAfterTest(() => closeSync(pipe))
+  return { folder, pipe }
+}
+
+describe('a signal to a command that waits for a named pipe', () => {
+  const args = 'import plants.csv --rejects rejects --database sqlite:plants.db'.split(' ')
+
+  it('ends an import whose rejects nobody has opened', { timeout: 60_000 }, async () => {
+    const folder = newFolder()
+    writeFileSync(join(folder, 'plants.csv'), 'id,name\nx,a\n')
+    execFileSync('mkfifo', [join(folder, 'rejects')])
+    const { child, ended } = start(args, { folder })
+    await waitUntil(() => existsSync(join(folder, 'plants.db')), 'the store is open')
+    child.kill('SIGTERM')
+    await endsWith(ended, 143, 'Stopped.\n')
+  })
+
+  it('ends an import whose rejects nobody reads', { timeout: 60_000 }, async () => {
+    const { folder, pipe } = newFolderWithPipe()
+    writeFileSync(join(folder, 'plants.csv'), `id,name\n${'x,a\n'.repeat(5_000)}`)
+    const { child, ended } = start(args.with(3, 'pipe'), { folder })
+    await waitUntil(() => isFull(pipe), 'the pipe is full')
+    child.kill('SIGTERM')
+    await endsWith(ended, 143, /^Stopped after line \d+\. .*Run the same command again/m)
+  })
+
+  it('erases the progress bar', {
+    skip: !existsSync('/usr/bin/script') && 'there is no program "script"',
+    timeout: 60_000,
+  }, async () => {
+    const { folder, pipe } = newFolderWithPipe()
+    const restore = `${command} restore pipe --database sqlite:new.db`
+    const { ended, output } = start([], {
+      folder,
+      env: { PATH: process.env.PATH ?? '' },
+      program: ['/usr/bin/script', '-qec', `echo $$ > pid; exec ${restore}`, '/dev/null'],
+    })
+    await waitUntil(() => {
+      // Each read reports progress.
+      isFull(pipe)
+      return output.stdout.includes('restore 0 MiB')
+    }, 'a bar is shown')
+    process.kill(Number(readFileSync(join(folder, 'pid'), 'utf8')), 'SIGTERM')
+    const { stdout } = await ended
+    assert.ok(stdout.endsWith('\r\u001b[KStopped.\r\n'), JSON.stringify(stdout))
+    assert.deepEqual(readdirSync(folder).sort(), ['pid', 'pipe'])
   })
 })

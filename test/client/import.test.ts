@@ -3,7 +3,6 @@ import { before, describe, it } from 'node:test'
 import { emptyReport } from '../../client/import-parts.ts'
 import { type ImportReport, type NewPlant, PlantStore } from '../../client/index.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
-import { openDroppingProxy } from './dropping-proxy.ts'
 import { answer, openScriptedServer } from './scripted-server.ts'
 
 describe('importPlants', () => {
@@ -19,21 +18,18 @@ describe('importPlants', () => {
     const count = 6_000
     const long = 'x'.repeat(300)
     let parts = 0
-    const counting = new PlantStore({
-      url: service.url,
-      token: operatorToken,
-      fetch(input, init) {
-        parts++
-        return fetch(input, init)
-      },
-    })
+    const counting: typeof fetch = (...request) => {
+      parts++
+      return fetch(...request)
+    }
+    const counted = new PlantStore({ url: service.url, token: operatorToken, fetch: counting })
     async function* plants(): AsyncGenerator<NewPlant> {
       for (let index = 0; index < count; index++) {
         const id = first + BigInt(index)
         yield index % 2 === 0 ? { id, name: long } : { id, name: '', tag: '"odd"' }
       }
     }
-    const report = await counting.importPlants(plants())
+    const report = await counted.importPlants(plants())
     assert.deepEqual(report, { ...emptyReport, lines: count, stored: count })
     assert.ok(parts > 1, `${parts} requests`)
     let at = 0n
@@ -64,41 +60,33 @@ describe('importPlants', () => {
     ])
   })
 
-  it('lists the first 1,000 refused plants of all parts', async () => {
-    const name = 'x'.repeat(2048)
-    const wrong = Array.from({ length: 1_500 }, () => ({ id: 5n, name: `${name}\0` }))
-    const { refused, refusedInAll } = await store.importPlants(wrong)
-    assert.equal(refusedInAll, 1_500)
+  it('stores a plant that follows more refused ones than one request may have', async () => {
+    const nameless = { id: 1n } as NewPlant
+    const count = 110_000
+    const last = { id: 2n ** 60n, name: 'last' }
+    const report = await store.importPlants([...Array(count).fill(nameless), last])
+    const { lines, stored, invalid, refused, refusedInAll } = report
+    assert.deepEqual({ lines, stored, invalid }, { lines: count + 1, stored: 1, invalid: count })
+    assert.equal((await store.get(last.id))?.name, 'last')
+    assert.equal(refusedInAll, count)
     assert.deepEqual(
       refused.map(({ line }) => line),
       Array.from({ length: 1_000 }, (_, index) => index + 1),
     )
   })
 
-  it('stores a plant that follows more refused ones than one request may have', async () => {
-    const nameless = { id: 1n } as NewPlant
-    const count = 110_000
-    const last = { id: 2n ** 60n, name: 'last' }
-    const report = await store.importPlants([...Array(count).fill(nameless), last])
-    const { lines, stored, invalid } = report
-    assert.deepEqual({ lines, stored, invalid }, { lines: count + 1, stored: 1, invalid: count })
-    assert.equal((await store.get(last.id))?.name, 'last')
-  })
-
-  for (const [onConflict, count, name] of [
-    ['fail', { conflicts: 1, refusedInAll: 1 }, 'old'],
-    ['skip', { skipped: 1 }, 'old'],
-    ['replace', { replaced: 1 }, 'new'],
-  ] as const) {
-    it(`does with a plant of other content what onConflict: '${onConflict}' says`, async () => {
+  it('does with a plant of other content what onConflict says', async () => {
+    for (const [onConflict, count, name] of [
+      ['fail', { conflicts: 1, refusedInAll: 1 }, 'old'],
+      ['skip', { skipped: 1 }, 'old'],
+      ['replace', { replaced: 1 }, 'new'],
+    ] as const) {
       await store.replace(7n, { name: 'old' })
       const report = await store.importPlants([{ id: 7n, name: 'new' }], { onConflict })
-      const { refused: _, ...counts } = report
-      const { refused: __, ...expected } = { ...emptyReport, lines: 1, ...count }
-      assert.deepEqual(counts, expected)
+      assert.deepEqual({ ...report, refused: [] }, { ...emptyReport, lines: 1, ...count })
       assert.equal((await store.get(7n))?.name, name)
-    })
-  }
+    }
+  })
 
   it('sends nothing for no plants', async () => {
     const server = await openScriptedServer(answer(500, 'x'))
@@ -107,19 +95,7 @@ describe('importPlants', () => {
     assert.equal(server.requests.length, 0)
   })
 
-  it('sends a part again whose answer was lost, and finds it there', async () => {
-    let posts = 0
-    const proxy = await openDroppingProxy(service.url, (request) =>
-      request.startsWith('POST') && ++posts === 1 ? 'before the answer' : undefined,
-    )
-    const behind = new PlantStore({ url: proxy.url, token: operatorToken })
-    const report = await behind.importPlants([{ id: 8n, name: 'x' }])
-    assert.equal(report.stored + report.alreadyThere, 1)
-    assert.equal((await store.get(8n))?.name, 'x')
-    assert.equal(posts, 2)
-  })
-
-  it('stops reading its plants when a part fails or the signal aborts', async () => {
+  it('stops reading its plants when a part fails', async () => {
     let isClosed = false
     function* plants(): Generator<NewPlant> {
       try {
@@ -130,21 +106,6 @@ describe('importPlants', () => {
     }
     const stranger = new PlantStore({ url: service.url, token: 'a-token-that-nobody-knows' })
     await assert.rejects(stranger.importPlants(plants()), { error: 40101 })
-    assert.equal(isClosed, true)
-
-    isClosed = false
-    const controller = new AbortController()
-    const reason = new Error('enough')
-    const aborting = new PlantStore({
-      url: service.url,
-      token: operatorToken,
-      fetch(input, init) {
-        controller.abort(reason)
-        return fetch(input, init)
-      },
-    })
-    const call = aborting.importPlants(plants(), { signal: controller.signal })
-    await assert.rejects(call, (error) => error === reason)
     assert.equal(isClosed, true)
   })
 

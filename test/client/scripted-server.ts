@@ -12,7 +12,7 @@ export interface ScriptedServer {
 }
 
 /**
- * A server that answers the first request by the first script, and so on; the last script goes on.
+ * A server that answers the first request by the first script, and so on; the last script repeats.
  * It is closed when the test ends.
  */
 export async function openScriptedServer(...scripts: Script[]): Promise<ScriptedServer> {
@@ -31,6 +31,11 @@ export async function openScriptedServer(...scripts: Script[]): Promise<Scripted
   })
   const { port } = server.address() as { port: number }
   return { url: `http://127.0.0.1:${port}`, requests, sockets }
+}
+
+/** How many timers keep the process alive. */
+export function countTimers(): number {
+  return process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
 }
 
 /** Answers JSON, or text as it is. */

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
+import { getEventListeners } from 'node:events'
 import { describe, it } from 'node:test'
 import { emptyReport } from '../../client/import-parts.ts'
-import { type NewPlant, PlantStore } from '../../client/index.ts'
+import { PlantStore } from '../../client/index.ts'
 import { waitUntil } from '../support/wait.ts'
-import { answer, openScriptedServer, type Script } from './scripted-server.ts'
+import { answer, countTimers, openScriptedServer, type Script } from './scripted-server.ts'
 
 const token = 'a-token-of-the-tests'
 const reason = new Error('stopped')
 const plant = { id: 1n, name: 'x' }
 
-type Plants = Iterable<NewPlant> | AsyncIterable<NewPlant>
 type Call = (store: PlantStore, signal: AbortSignal) => Promise<unknown>
 
 /** Every call of the client. */
@@ -37,6 +37,19 @@ const waits: Record<string, Script> = {
     response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('id: a\n\n'),
 }
 
+const found = answer(200, { id: 1, name: 'x' }, { ETag: '"1"' })
+
+/** A client that counts its requests and its pauses before another attempt. */
+function newStore(url: string) {
+  const counts = { sent: 0, pauses: 0 }
+  const counting: typeof fetch = (...request) => {
+    counts.sent++
+    return fetch(...request)
+  }
+  const onRetry = () => counts.pauses++
+  return { store: new PlantStore({ url, token, fetch: counting, onRetry }), counts }
+}
+
 function newStop() {
   const controller = new AbortController()
   return { signal: controller.signal, stop: () => controller.abort(reason) }
@@ -45,31 +58,43 @@ function newStop() {
 describe('the signal of a call', () => {
   for (const [name, call] of Object.entries(calls)) {
     for (const [what, script] of Object.entries(waits)) {
-      it(`ends ${name} while it waits for ${what}`, async () => {
+      it(`ends ${name}, its timers and its connection while it waits for ${what}`, async () => {
         const server = await openScriptedServer(script)
-        let sent = 0
-        const store = new PlantStore({
-          url: server.url,
-          token,
-          fetch(input, init) {
-            sent++
-            return fetch(input, init)
-          },
-        })
+        const timers = countTimers()
+        const { store, counts } = newStore(server.url)
         const { signal, stop } = newStop()
         const ended = assert.rejects(call(store, signal), reason)
-        await waitUntil(() => server.requests.length > 0, 'the request was sent')
+        const isWaiting = () =>
+          what.startsWith('its next') ? counts.pauses > 0 : server.requests.length > 0
+        await waitUntil(isWaiting, 'the call waits')
         stop()
-        const sentBefore = sent
+        const { sent } = counts
         await ended
         await new Promise(setImmediate)
-        assert.equal(sent, sentBefore)
+        assert.equal(counts.sent, sent)
+        assert.equal(countTimers(), timers)
+        if (what !== 'its next attempt') {
+          await waitUntil(() => server.sockets.size === 0, 'no connection left')
+        }
       })
     }
+
+    it(`sends nothing for ${name} if it has aborted before`, async () => {
+      const { store, counts } = newStore('http://127.0.0.1:9')
+      await assert.rejects(call(store, AbortSignal.abort(reason)), reason)
+      assert.equal(counts.sent, 0)
+    })
   }
 
+  it('has no listener of a call that has ended', async () => {
+    const server = await openScriptedServer((request) => request.socket.destroy(), found)
+    const { signal } = newStop()
+    await new PlantStore({ url: server.url, token }).get(1n, { signal })
+    assert.deepEqual(getEventListeners(signal, 'abort'), [])
+  })
+
   it('ends an update while it waits for the change, and writes nothing', async () => {
-    const server = await openScriptedServer(answer(200, { id: 1, name: 'x' }, { ETag: '"1"' }))
+    const server = await openScriptedServer(found)
     const store = new PlantStore({ url: server.url, token })
     const { signal, stop } = newStop()
     const change = () => {
@@ -102,58 +127,40 @@ describe('the signal of a call', () => {
   })
 })
 
-/** Sources without end. */
-const sources: Record<string, (take: () => NewPlant, close: () => void) => Plants> = {
-  *'a generator'(take, close) {
-    try {
-      for (;;) yield take()
-    } finally {
-      close()
-    }
-  },
-  'an asynchronous source': (take, close) => ({
-    [Symbol.asyncIterator]: () => ({
-      next: async () => ({ done: false, value: take() }),
-      async return() {
-        close()
-        return { done: true, value: undefined }
-      },
-    }),
-  }),
-}
-
 describe('the signal of an import', () => {
-  const report = answer(200, { ...emptyReport, lines: 1, stored: 1 })
-
-  for (const [title, newSource] of Object.entries(sources)) {
-    /** Imports until the signal aborts, and counts what was taken. */
-    async function importFrom(url: string, signal: AbortSignal, onTake: (taken: number) => void) {
-      const counts = { taken: 0, closed: 0 }
-      const take = () => {
-        onTake(++counts.taken)
-        return { id: BigInt(counts.taken), name: 'x'.repeat(1_000) }
+  /** Imports from a source without end until the signal aborts. Counts what was taken. */
+  async function importFrom(url: string, signal: AbortSignal, onTake: (taken: number) => void) {
+    const counts = { taken: 0, closed: 0 }
+    async function* source() {
+      try {
+        for (;;) {
+          onTake(++counts.taken)
+          yield { id: BigInt(counts.taken), name: 'x'.repeat(1_000) }
+        }
+      } finally {
+        counts.closed++
       }
-      const source = newSource(take, () => counts.closed++)
-      await assert.rejects(new PlantStore({ url, token }).importPlants(source, { signal }), reason)
-      return counts
     }
-
-    it(`takes no more from ${title}, and closes it once`, async () => {
-      const server = await openScriptedServer(report)
-      const { signal, stop } = newStop()
-      const counts = await importFrom(server.url, signal, (taken) => taken === 2_500 && stop())
-      assert.deepEqual(counts, { taken: 2_500, closed: 1 })
-      assert.equal(server.requests.length, 2)
-    })
-
-    it(`that aborts while a part is sent closes ${title}`, async () => {
-      const { signal, stop } = newStop()
-      const server = await openScriptedServer(stop)
-      const { taken, closed } = await importFrom(server.url, signal, () => {})
-      assert.equal(closed, 1)
-      assert.ok(taken < 2_499, `${taken} were taken`)
-    })
+    const importing = new PlantStore({ url, token }).importPlants(source(), { signal })
+    await assert.rejects(importing, reason)
+    return counts
   }
+
+  it('takes no more from its source, and closes it once', async () => {
+    const server = await openScriptedServer(answer(200, { ...emptyReport, lines: 1, stored: 1 }))
+    const { signal, stop } = newStop()
+    const counts = await importFrom(server.url, signal, (taken) => taken === 2_500 && stop())
+    assert.deepEqual(counts, { taken: 2_500, closed: 1 })
+    assert.equal(server.requests.length, 2)
+  })
+
+  it('closes its source while a part is sent', async () => {
+    const { signal, stop } = newStop()
+    const server = await openScriptedServer(stop)
+    const { taken, closed } = await importFrom(server.url, signal, () => {})
+    assert.equal(closed, 1)
+    assert.ok(taken < 2_499, `${taken} were taken`)
+  })
 
   it('ends it while its source waits, and closes the source', async () => {
     const { signal, stop } = newStop()

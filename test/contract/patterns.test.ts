@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { type ParameterName, parameters } from '../../src/contract/parameters.ts'
 import { NewPlant } from '../../src/contract/shapes.ts'
 import { isStorable } from '../../src/contract/values.ts'
-import { buildParameterReader } from '../../src/http/request-parameters.ts'
+import { buildParameterReader } from '../../src/http/read-request.ts'
 import { anyCharacter } from '../support/characters.ts'
 
 /** Text of the characters that lists of entity tags are made of, and of some others. */

@@ -1,6 +1,5 @@
 /** What must not compile. `npm run check` fails when one of these lines does. */
 import type { Operation } from '../../src/contract/operation.ts'
-import type { BodyShape, ObjectShape, ValueOf } from '../../src/contract/schema.ts'
 import type { Scope } from '../../src/contract/scopes.ts'
 import type { NewPlant } from '../../src/contract/shapes.ts'
 import type { handlers as allHandlers } from '../../src/http/handlers.ts'
@@ -27,19 +26,8 @@ export const wrongNumber: Operation['failures'] = [40099]
 // @ts-expect-error a number where the id is an int64
 export const wrongCall = getPlant({ ...call, id: 1 })
 
-const described = { type: 'object', title: 'Described', description: '' } as const
-const text = { type: 'string', description: '' } as const
-const bounds = { minimum: 0, maximum: 9 }
-const int32 = { type: 'integer', format: 'int32', description: '', ...bounds } as const
-const unknown = { ...described, required: ['nam'], properties: { name: text } } as const
-
 export const withoutTag: NewPlant = { id: 1n, name: '' }
 // @ts-expect-error a member that is required is missing
 export const withoutName: NewPlant = { id: 1n }
 // @ts-expect-error an id that is not exact
 export const inexact: NewPlant = { id: 1, name: '' }
-export const countShape: ObjectShape = { ...described, required: [], properties: { int32 } }
-// @ts-expect-error a body with a member that the check of bodies does not know
-export const countBody: BodyShape = { ...described, required: [], properties: { int32 } }
-// @ts-expect-error a member that is required and has no shape
-export const required: ValueOf<typeof unknown> = { nam: '', name: '' }

@@ -7,21 +7,11 @@ import { limits, type Podman } from './podman.ts'
 
 const deploy = join(import.meta.dirname, '..', '..', 'deploy')
 
-/** The services of compose.yaml, started by the steps of its comment. */
-export interface Stack {
-  /** The token of the operator. */
-  readonly token: string
-  /** Runs a command inside of a service, and answers its output. */
-  exec(service: string, ...command: string[]): string
-  /** Gives Prometheus its token. */
-  giveToken(made: string): void
-}
-
 /**
- * Starts compose.yaml with podman-compose. Certificates are Caddy's own, because nobody outside can
+ * Starts compose.yaml with podman-compose, by the steps of its comment. Certificates are Caddy's own, because nobody outside can
  * ask it for a proof.
  */
-export function startStack(podman: Podman, ports: { http: number; https: number }): Stack {
+export function startStack(podman: Podman, ports: { http: number; https: number }) {
   const folder = newFolder('/var/tmp')
   cpSync(deploy, folder, { recursive: true })
   const caddyfile = join(folder, 'Caddyfile')
@@ -59,9 +49,12 @@ export function startStack(podman: Podman, ports: { http: number; https: number 
   const token = readFileSync(join(folder, 'secrets/token'), 'utf8').trim()
   const name = (service: string) => `plants_${service}_1`
   return {
+    /** The token of the operator. */
     token,
-    exec: (service, ...command) => podman.run('exec', name(service), ...command),
-    giveToken(made) {
+    /** Runs a command inside of a service, and answers its output. */
+    exec: (service: string, ...command: string[]) => podman.run('exec', name(service), ...command),
+    /** Gives Prometheus its token. */
+    giveToken(made: string): void {
       writeFileSync(join(folder, 'secrets/metrics-token'), made)
     },
   }

@@ -1,10 +1,10 @@
 /**
  * The image, built from a clean clone and run as the Containerfile says. It needs root, podman,
- * podman-compose, crun, netavark, aardvark-dns and debootstrap, and takes ten minutes.
+ * crun, netavark, aardvark-dns and debootstrap, for compose.yaml also podman-compose, and takes ten
+ * minutes.
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { request } from 'node:https'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { newFolder } from '../support/folder.ts'
@@ -15,9 +15,11 @@ import { startStack } from './compose.ts'
 import { importDistroless, importNode, importServers } from './images.ts'
 import { findMissing, must } from './needs.ts'
 import { limits, openPodman, type Podman } from './podman.ts'
+import { callSite } from './site.ts'
 import { startWriter } from './writer.ts'
 
-const skip = findMissing('root', 'podman', 'podman-compose', 'crun', 'debootstrap', 'nsenter')
+const skip = findMissing('root', 'podman', 'crun', 'debootstrap', 'nsenter')
+const noCompose = findMissing('podman-compose')
 
 const checkout = join(import.meta.dirname, '..', '..')
 const token = 'a-token-for-the-container'
@@ -128,16 +130,22 @@ describe('the container image', { skip }, () => {
     podman.run('rm', '--force', 'third')
   })
 
-  it('runs with PostgreSQL, Caddy and Prometheus by the steps of compose.yaml', async () => {
+  it('runs with PostgreSQL, Caddy and Prometheus by the steps of compose.yaml', {
+    skip: noCompose,
+  }, async () => {
     importServers(podman.importImage)
     const ports = { http: await findFreePort(), https: await findFreePort() }
     const { token, exec, giveToken } = startStack(podman, ports)
-    const call = (path: string, body?: string) => callCaddy(ports.https, path, { token, body })
+    // The certificate of Caddy is its own.
+    const site = { port: ports.https, certificate: undefined }
+    const headers = { Authorization: `Bearer ${token}` }
+    const call = (path: string, body?: string) => callSite({ ...site, path, headers, body })
     const isUp = async () => (await call('/readyz').catch(() => undefined))?.status === 200
     await waitUntil(isUp, 'Caddy reaches the service')
     assert.deepEqual(await call('/plants', '{"id":1,"name":"Fern"}'), {
       status: 200,
       location: 'https://plants.example/plants/1',
+      body: '{"name":"Fern"}',
     })
     assert.equal((await call('/metrics')).status, 404)
     const create = ['token', 'create', '--name', 'prometheus', '--scope', 'metrics:read']
@@ -146,26 +154,3 @@ describe('the container image', { skip }, () => {
     await waitUntil(() => / => 1 @/.test(exec('prometheus', ...query)), 'Prometheus has scraped')
   })
 })
-
-/** Sends a request to Caddy, whose certificate is its own. */
-function callCaddy(
-  port: number,
-  path: string,
-  { token, body }: { token: string; body?: string | undefined },
-): Promise<{ status: number | undefined; location: string | undefined }> {
-  const headers = {
-    Host: 'plants.example',
-    Authorization: `Bearer ${token}`,
-    'Content-Type': 'application/json',
-  }
-  const method = body === undefined ? 'GET' : 'POST'
-  const options = { host: '127.0.0.1', port, path, method, headers, servername: 'plants.example' }
-  return new Promise((resolve, reject) => {
-    request({ ...options, rejectUnauthorized: false }, (answer) => {
-      answer.resume()
-      resolve({ status: answer.statusCode, location: answer.headers.location })
-    })
-      .on('error', reject)
-      .end(body)
-  })
-}

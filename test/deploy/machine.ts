@@ -9,18 +9,12 @@ import { makeDebian } from './debian.ts'
 import { must } from './needs.ts'
 
 /** A fresh Debian with a running systemd. */
-export interface Machine {
-  readonly root: string
-  /** The command that runs another one in the network of the machine. */
-  readonly inNetwork: readonly string[]
-  /** Runs a script as root. Throws what it said if it fails. */
-  run(script: string): string
-}
+export type Machine = Awaited<ReturnType<typeof bootMachine>>
 
 const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /** Boots a copy of a fresh Debian. It has a network of its own, with nothing but loopback. */
-export async function bootMachine(): Promise<Machine> {
+export async function bootMachine() {
   const debian = makeDebian('debian-12-systemd', ['systemd', 'systemd-sysv', 'dbus'])
   const root = join(newFolder('/var/tmp'), 'root')
   must('cp', ['--archive', '--reflink=auto', debian, root])
@@ -39,9 +33,15 @@ export async function bootMachine(): Promise<Machine> {
   await waitUntil(() => findLeader() !== '', 'systemd-nspawn has started the machine')
   const leader = findLeader()
   const enter = ['--target', leader, '--all', 'env', '-i', `PATH=${path}`, 'sh', '-e', '-c']
+  /** Runs a script as root. Throws what it said if it fails. */
   const run = (script: string) => must('nsenter', [...enter, `cd /root\n${script}`])
   await waitUntil(() => isBooted(run), 'systemd has booted')
-  return { root, inNetwork: ['nsenter', '--target', leader, '--net'], run }
+  return {
+    root,
+    /** The command that runs another one in the network of the machine. */
+    inNetwork: ['nsenter', '--target', leader, '--net'],
+    run,
+  }
 }
 
 function isBooted(run: (script: string) => string): boolean {

@@ -7,17 +7,7 @@ import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { must } from './needs.ts'
 
-/** podman with images, volumes and secrets of its own, which are removed with the test. */
-export interface Podman {
-  /** Its command line, for programs that call it. */
-  readonly command: readonly string[]
-  /** Runs podman to its end. Throws what it said if it fails. */
-  run(...args: string[]): string
-  /** Runs podman to its end, and answers its exit code. */
-  try(...args: string[]): number | null
-  /** Makes an image of a folder. */
-  importImage(name: string, folder: string, ...changes: string[]): void
-}
+export type Podman = Awaited<ReturnType<typeof openPodman>>
 
 /** What containers need on machines without control groups of their own. */
 export const limits = [
@@ -28,7 +18,8 @@ export const limits = [
 
 const hybrid = '/sys/fs/cgroup/unified'
 
-export async function openPodman(): Promise<Podman> {
+/** Opens podman with images, volumes and secrets of its own, which are removed with the test. */
+export async function openPodman() {
   const folder = newFolder('/var/tmp')
   // A chroot is enough to build in, and works inside of other containers.
   process.env.BUILDAH_ISOLATION = 'chroot'
@@ -44,10 +35,14 @@ export async function openPodman(): Promise<Podman> {
     spawnSync(program, [...flags, 'system', 'reset', '--force'])
   })
   return {
+    /** Its command line, for programs that call it. */
     command,
+    /** Runs podman to its end. Throws what it said if it fails. */
     run,
-    try: (...args) => spawnSync(program, [...flags, ...args], { stdio: 'ignore' }).status,
-    importImage(name, root, ...changes) {
+    /** Runs podman to its end, and answers its exit code. */
+    try: (...args: string[]) => spawnSync(program, [...flags, ...args], { stdio: 'ignore' }).status,
+    /** Makes an image of a folder. */
+    importImage(name: string, root: string, ...changes: string[]): void {
       const archive = join(folder, 'image.tar')
       must('tar', ['--create', '--file', archive, '-C', root, '.'])
       run('import', ...changes.map((change) => `--change=${change}`), archive, name)

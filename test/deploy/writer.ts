@@ -7,20 +7,14 @@ import { waitUntil } from '../support/wait.ts'
 
 const program = fileURLToPath(new URL('writer-program.ts', import.meta.url))
 
-/** Creates plants, one after another on each of its connections, until it is stopped. */
-export interface Writer {
-  /** The ids of the plants that the service has acknowledged so far. */
-  readonly acknowledged: readonly string[]
-  /** Waits until so many more are acknowledged. */
-  more(count: number): Promise<void>
-  stop(): Promise<void>
-}
-
-/** Starts a writer; `prefix` is the command that puts it into another network namespace. */
+/**
+ * Creates plants, one after another on each of its connections, until it is stopped. `prefix` is
+ * the command that puts it into another network namespace.
+ */
 export function startWriter(
   { url, token, firstId }: { url: string; token: string; firstId: number },
   prefix: readonly string[] = [],
-): Writer {
+) {
   const [file = '', ...args] = [...prefix, process.execPath, program, url, `${firstId}`]
   const child: ChildProcess = spawn(file, args, {
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -32,15 +26,17 @@ export function startWriter(
   const lines = createInterface({ input: child.stdout })
   lines.on('line', (id) => acknowledged.push(id))
   return {
+    /** The ids of the plants that the service has acknowledged so far. */
     acknowledged,
-    more(count) {
+    /** Waits until so many more are acknowledged. */
+    more(count: number): Promise<void> {
       const goal = acknowledged.length + count
       return waitUntil(() => {
         if (child.exitCode !== null) throw new Error(`the writer ended with ${child.exitCode}`)
         return acknowledged.length >= goal
       }, `${count} more plants acknowledged`)
     },
-    async stop() {
+    async stop(): Promise<void> {
       const closed = once(lines, 'close')
       child.stdin?.end()
       await closed

@@ -1,21 +1,28 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, it } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { before, describe, it } from 'node:test'
 import { scopes } from '../../src/contract/scopes.ts'
-import { openConnection } from '../../src/store/sqlite/connection.ts'
-import { buildSqliteStore } from '../../src/store/sqlite/store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { newFolder } from '../support/folder.ts'
 import { operatorToken, startService } from '../support/service.ts'
-import { closeAfterTest, openSqliteStore } from '../support/stores.ts'
-import { clean, judge, type Verdict, type Wrong } from './lab/checker.ts'
+import { openSqliteStore } from '../support/stores.ts'
+import { waitUntil } from '../support/wait.ts'
+import { judge, type Verdict, type Wrong } from './lab/checker.ts'
 import { readFinalState } from './lab/final-state.ts'
+import {
+  cleanTrial,
+  type Delivery,
+  type Evidence,
+  judgeTrial,
+  type TrialVerdict,
+} from './lab/follower-checker.ts'
 import { newHistory, waitForWrites } from './lab/history.ts'
 import { startLoad } from './lab/load.ts'
-import { startProcess, token } from './lab/service-process.ts'
+import type { Seen } from './lab/mirror.ts'
+import { programOf, startProcess, token } from './lab/service-process.ts'
+import { openTrial } from './lab/trial.ts'
 import { type Spoil, spoilers } from './lab/wrong-stores.ts'
 
 const enoughWrites = 100
@@ -35,43 +42,30 @@ async function tryStore(store: Store): Promise<Verdict> {
     readers: 1,
   })
   await waitForWrites(history, enoughWrites)
+  await waitUntil(() => history.exports >= 2, 'a second export')
   await load.stop()
   return judge(history, await readFinalState(service.url, operatorToken, history))
 }
 
-const openInMemory = () => openSqliteStore(':memory:')
-
-/** Opens a store that soon has no space left. */
-function openSmall(): Store {
-  const db = openConnection(':memory:')
-  // Free pages would take the first plants.
-  db.exec('VACUUM')
-  const row = db.prepare('PRAGMA page_count').get()
-  db.exec(`PRAGMA max_page_count = ${row?.page_count}`)
-  return closeAfterTest(buildSqliteStore(db))
-}
-
-const spoilt: [what: string, spoil: Spoil, caughtAs: Wrong, open: () => Store][] = [
-  ['swallows commit errors', spoilers.swallowCommitErrors, 'lost', openSmall],
-  ['rounds ids', spoilers.roundIds, 'lost', openInMemory],
-  ['answers with the content of another plant', spoilers.mixContents, 'wrong', openInMemory],
-  ['forgets its keys', spoilers.forgetKeys, 'duplicate', openInMemory],
-  ['stores a keyed create twice', spoilers.storeTwice, 'duplicate', openInMemory],
-  ['acknowledges deletes and does nothing', spoilers.deleteNothing, 'invented', openInMemory],
-  ['skips a plant at the end of a page', spoilers.skipAtPageEnd, 'disagreeing', openInMemory],
-  ['reads from an old cache', spoilers.readFromOldCache, 'stale', openInMemory],
-  ['leaves changes out of its feed', spoilers.skipChanges, 'missing', openInMemory],
-  ['tells changes twice', spoilers.repeatChanges, 'extra', openInMemory],
+const spoilt: [what: string, spoil: Spoil, caughtAs: Wrong][] = [
+  ['refuses what it has stored', spoilers.refuseStored, 'invented'],
+  ['rounds ids', spoilers.roundIds, 'lost'],
+  ['answers with the content of another plant', spoilers.mixContents, 'wrong'],
+  ['forgets its keys', spoilers.forgetKeys, 'duplicate'],
+  ['stores a keyed create twice', spoilers.storeTwice, 'duplicate'],
+  ['acknowledges deletes and does nothing', spoilers.deleteNothing, 'invented'],
+  ['skips a plant at the end of a page', spoilers.skipAtPageEnd, 'disagreeing'],
+  ['reads from an old cache', spoilers.readFromOldCache, 'stale'],
+  ['exports an earlier moment', spoilers.exportFirstMoment, 'stale'],
+  ['leaves changes out of its feed', spoilers.skipChanges, 'missing'],
+  ['tells changes twice', spoilers.repeatChanges, 'extra'],
+  ['tells changes in another order', spoilers.reverseChanges, 'outOfOrder'],
 ]
 
 describe('the checker', () => {
-  it('finds no mistake in the service itself', async () => {
-    assert.deepEqual(await tryStore(openInMemory()), clean)
-  })
-
-  for (const [what, spoil, caughtAs, open] of spoilt) {
+  for (const [what, spoil, caughtAs] of spoilt) {
     it(`catches a service that ${what} (control)`, async (test) => {
-      const verdict = await tryStore(spoil(open()))
+      const verdict = await tryStore(spoil(openSqliteStore(':memory:')))
       test.diagnostic(JSON.stringify(verdict))
       assert.ok(verdict[caughtAs] > 0)
     })
@@ -79,8 +73,8 @@ describe('the checker', () => {
 
   it('catches a killed service that acknowledges before it commits (control)', async (test) => {
     const database = `sqlite:${newPath()}`
-    const program = fileURLToPath(new URL('./lab/wrong-service.ts', import.meta.url))
-    const wrong = await startProcess({ database, command: [program, 'acknowledgeBeforeCommit'] })
+    const command = programOf('acknowledgeBeforeCommit')
+    const wrong = await startProcess({ database, command })
     const history = newHistory()
     const load = startLoad(history, { urls: [wrong.url], token, writers: 8, readers: 0 })
     await waitForWrites(history, enoughWrites)
@@ -91,6 +85,77 @@ describe('the checker', () => {
     test.diagnostic(JSON.stringify(verdict))
     assert.ok(verdict.lost > 0)
   })
+})
+
+/** Spoils what a trial has seen of followers or of webhooks. */
+const spoilMirror =
+  (change: (seen: readonly Seen[]) => readonly Seen[]) => (evidence: Evidence) => ({
+    ...evidence,
+    mirrors: evidence.mirrors.map(change),
+  })
+const spoilDeliveries =
+  (change: (deliveries: readonly Delivery[]) => readonly Delivery[]) => (evidence: Evidence) => ({
+    ...evidence,
+    deliveries: change(evidence.deliveries),
+  })
+const again = (delivery: Delivery) => ({ ...delivery, receivedAt: Number.POSITIVE_INFINITY })
+
+/** Exchanges the first arrivals of two changes to one plant. */
+function misplace(deliveries: readonly Delivery[]): Delivery[] {
+  const once = new Map(deliveries.map((one) => [one.id, one])).values()
+  const byPlant = Map.groupBy(once, ({ plantId }) => plantId)
+  const [first, second] = [...byPlant.values()].find((own) => own.length > 1) ?? []
+  const ids = new Map([
+    [first?.id, second?.id],
+    [second?.id, first?.id],
+  ])
+  return deliveries.map((one) => ({ ...one, id: ids.get(one.id) ?? one.id }))
+}
+
+const evidences: [what: string, keyof TrialVerdict, (evidence: Evidence) => Evidence][] = [
+  ['a gap of a mirror', 'skipped', spoilMirror((seen) => seen.toSpliced(3, 1))],
+  ['a repetition for a mirror', 'skipped', spoilMirror((seen) => [...seen, ...seen.slice(-1)])],
+  ['another order for a mirror', 'skipped', spoilMirror((seen) => seen.toReversed())],
+  [
+    'a mirror with other plants',
+    'untrue',
+    spoilMirror((seen) => seen.map((one) => ({ ...one, digest: 1n }))),
+  ],
+  ['a change that is not delivered', 'undelivered', spoilDeliveries((all) => all.slice(1))],
+  [
+    'a delivery that nobody caused',
+    'forged',
+    spoilDeliveries((all) => [...all, { id: 'x', plantId: 'x', receivedAt: 0 }]),
+  ],
+  ['a delivery before an earlier change', 'disordered', spoilDeliveries(misplace)],
+  [
+    'a delivery twice without a fault',
+    'repeated',
+    spoilDeliveries((all) => [...all, ...all.slice(0, 1)]),
+  ],
+  [
+    'too many deliveries twice after a fault',
+    'repeated',
+    spoilDeliveries((all) => [...all, ...all.map(again)]),
+  ],
+]
+
+describe('a trial', () => {
+  let evidence: Evidence
+  before(async () => {
+    const trial = await openTrial({ database: `sqlite:${newPath()}` })
+    await trial.writes(enoughWrites)
+    await trial.restart(0)
+    evidence = await trial.collect()
+  })
+
+  it('acquits the service itself', () => assert.deepEqual(judgeTrial(evidence), cleanTrial))
+
+  for (const [what, caughtAs, spoil] of evidences) {
+    it(`does not acquit it of ${what} (control)`, () => {
+      assert.ok(judgeTrial(spoil(evidence))[caughtAs] > 0)
+    })
+  }
 })
 
 describe('an issued token', () => {

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { query } from '../support/postgres.ts'
+import { findFreePort, newCluster, query, startServer } from '../support/postgres.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
-import { call } from '../support/wire.ts'
-import { clean, judge } from './lab/checker.ts'
-import { followFeed } from './lab/feed.ts'
+import { judge } from './lab/checker.ts'
 import { readFinalState } from './lab/final-state.ts'
-import { countOutcomes, longestWaitMs, newHistory, waitForWrites } from './lab/history.ts'
-import { startLoad } from './lab/load.ts'
+import { longestWaitMs } from './lab/history.ts'
 import {
   database,
   type Replication,
@@ -17,49 +16,38 @@ import {
   startPair,
 } from './lab/replication.ts'
 import { scale } from './lab/scale.ts'
-import { startProcess, token } from './lab/service-process.ts'
+import { token } from './lab/service-process.ts'
+import { openTrial } from './lab/trial.ts'
 
 const rounds = scale(1, 20)
 const stopMs = scale(500, 30_000)
 /** Far more than the time for an answer: only a request that hangs waits for longer. */
 const maxWaitMs = 30_000
-const clients = { token, writers: 8, readers: 2, thinkMs: scale(25, 0) }
+const clients = { writers: 8, thinkMs: scale(25, 0) }
+const [fewWrites, someWrites] = [scale(20, 50), scale(30, 100)]
 
-/** Stalls the replication under load, kills the primary, promotes the standby, and judges. */
+/** Stalls the replication under load, kills the primary, and promotes the standby. */
 async function failOver(replication: Replication) {
   const pair = await startPair(replication)
-  const service = await startProcess({ database: pair.url })
-  const history = newHistory()
-  const feed = followFeed(() => service.url, token)
-  const load = startLoad(history, { urls: [service.url], ...clients })
-  await waitForWrites(history, scale(30, 100))
+  const trial = await openTrial({ database: pair.url, clients })
+  const { history } = trial
+  await trial.writes(someWrites)
   // From here on nothing reaches the standby: a write that is acknowledged without it is lost.
   stallReplication(Number(pair.primary.process.pid))
-  if (replication === 'asynchronous') await waitForWrites(history, scale(20, 50))
+  if (replication === 'asynchronous') await trial.writes(fewWrites)
   else await waitForStandbyWait(pair.primary.toUrl(database))
   const killedAt = performance.now()
-  signalServer(pair.primary, 'SIGKILL')
-  await query(pair.standby.toUrl(database), 'SELECT pg_promote()')
   const findAcknowledged = () =>
     history.attempts.find(({ outcome, sentAt }) => outcome === 'ok' && sentAt > killedAt)
-  await waitUntil(() => findAcknowledged() !== undefined, 'a write is acknowledged again')
-  const recoveryMs = (findAcknowledged()?.answeredAt ?? 0) - killedAt
-  await waitForWrites(history, scale(20, 50))
-  await load.stop()
-  const state = await readFinalState(service.url, token, history)
-  const verdict = judge(history, state)
-  // What a lost standby never had, its followers have seen: they are told to list again.
-  if (replication === 'synchronous') {
-    await feed.waitFor(state.events.at(-1)?.position)
-    assert.deepEqual(feed.events, state.events)
-  }
-  assert.equal(await service.end('SIGTERM'), 0)
-  return {
-    verdict,
-    recoveryMs: Math.round(recoveryMs),
-    longestMs: longestWaitMs(history),
-    ...countOutcomes(history),
-  }
+  // No save of webhooks waits for the standby, which may lack any number of them.
+  await trial.suffer(async () => {
+    signalServer(pair.primary, 'SIGKILL')
+    await query(pair.standby.toUrl(database), 'SELECT pg_promote()')
+    await waitUntil(() => findAcknowledged() !== undefined, 'a write is acknowledged again')
+  }, Number.POSITIVE_INFINITY)
+  await trial.writes(fewWrites)
+  const recoveryMs = Math.round((findAcknowledged()?.answeredAt ?? 0) - killedAt)
+  return { trial, recoveryMs }
 }
 
 /** Resolves when a commit waits for the standby. */
@@ -72,45 +60,68 @@ describe('a failover of PostgreSQL', () => {
   for (let round = 1; round <= rounds; round++) {
     const title = 'loses and invents nothing with a synchronous standby'
     it(`${title} (${round} of ${rounds})`, async (test) => {
-      const result = await failOver('synchronous')
-      test.diagnostic(JSON.stringify(result))
-      assert.deepEqual(result.verdict, clean)
-      assert.ok(result.longestMs < maxWaitMs, `${result.longestMs} ms`)
+      const { trial, recoveryMs } = await failOver('synchronous')
+      await trial.requireClean(test)
+      test.diagnostic(`back after ${recoveryMs} ms`)
+      assert.ok(longestWaitMs(trial.history) < maxWaitMs)
+      assert.equal(await trial.services[0]?.end('SIGTERM'), 0)
     })
   }
 
-  it('loses plants when the standby is asynchronous (control)', async (test) => {
-    const result = await failOver('asynchronous')
-    test.diagnostic(JSON.stringify(result))
-    assert.ok(result.verdict.lost > 0)
+  it('loses plants when the standby is asynchronous, and webhooks continue (control)', async () => {
+    const { trial } = await failOver('asynchronous')
+    const { history, load, services, arrivals } = trial
+    await arrivals(fewWrites)
+    await load.stop()
+    const state = await readFinalState(services[0]?.url ?? '', token, history)
+    assert.ok(judge(history, state).lost > 0)
+  })
+})
+
+describe('a server of PostgreSQL that restarts', () => {
+  it('in good order or after a crash, loses and invents nothing', async (test) => {
+    const folder = await newCluster()
+    const port = await findFreePort()
+    let server = await startServer(folder, {}, { port })
+    releaseAfterTest(() => server.stop())
+    const trial = await openTrial({ database: server.toUrl(database), services: 2, clients })
+    for (let round = 0; round < 2 * rounds; round++) {
+      await trial.writes(someWrites)
+      // A crash undoes the last saves of webhooks, which do not wait for the disk.
+      await trial.suffer(async () => {
+        const exited = once(server.process, 'exit')
+        server.process.kill(round % 2 === 0 ? 'SIGINT' : 'SIGQUIT')
+        await exited
+        server = await startServer(folder, {}, { port })
+        await waitUntil(() => trial.isReady(0), 'the service is ready')
+      }, Number.POSITIVE_INFINITY)
+      await trial.writes(fewWrites)
+    }
+    await trial.requireClean(test)
   })
 })
 
 describe('a primary that stops for a while', () => {
-  it('keeps no write waiting until it goes on, and loses nothing', async (test) => {
+  it('keeps no write waiting until it continues, and loses nothing', async (test) => {
     const pair = await startPair('synchronous')
-    const service = await startProcess({ database: pair.url })
-    const history = newHistory()
-    const load = startLoad(history, { urls: [service.url], ...clients })
-    const readiness = async () => (await call(service.url, { path: '/readyz' })).status
-    await waitForWrites(history, scale(30, 100))
-    signalServer(pair.primary, 'SIGSTOP')
-    await sleep(stopMs)
-    const sent = [...history.attempts]
-    const areAnswered = () => sent.every(({ answeredAt }) => Number.isFinite(answeredAt))
-    await waitUntil(areAnswered, 'every write is answered while the primary is stopped')
-    await waitUntil(async () => (await readiness()) === 503, 'the service is not ready')
-    signalServer(pair.primary, 'SIGCONT')
-    const resumedAt = performance.now()
-    await waitUntil(async () => (await readiness()) === 200, 'the service is ready')
-    const readyMs = Math.round(performance.now() - resumedAt)
-    await waitForWrites(history, scale(20, 50))
-    await load.stop()
-    const longestMs = longestWaitMs(history)
-    const verdict = judge(history, await readFinalState(service.url, token, history))
-    test.diagnostic(JSON.stringify({ verdict, readyMs, longestMs, ...countOutcomes(history) }))
-    assert.deepEqual(verdict, clean)
-    assert.ok(longestMs < maxWaitMs, `${longestMs} ms`)
-    assert.equal(await service.end('SIGTERM'), 0)
+    const trial = await openTrial({ database: pair.url, clients })
+    const { history, isReady } = trial
+    await trial.writes(someWrites)
+    await trial.suffer(async () => {
+      signalServer(pair.primary, 'SIGSTOP')
+      await sleep(stopMs)
+      const sent = [...history.attempts]
+      const areAnswered = () => sent.every(({ answeredAt }) => Number.isFinite(answeredAt))
+      await waitUntil(areAnswered, 'every write is answered while the primary is stopped')
+      await waitUntil(async () => !(await isReady(0)), 'the service is not ready')
+      signalServer(pair.primary, 'SIGCONT')
+      const resumedAt = performance.now()
+      await waitUntil(() => isReady(0), 'the service is ready')
+      test.diagnostic(`ready after ${Math.round(performance.now() - resumedAt)} ms`)
+    })
+    await trial.writes(fewWrites)
+    await trial.requireClean(test)
+    assert.ok(longestWaitMs(history) < maxWaitMs)
+    assert.equal(await trial.services[0]?.end('SIGTERM'), 0)
   })
 })

@@ -24,7 +24,9 @@ interface Account {
 }
 
 /** The statuses that a client can cause. */
-const statuses = [100, 200, 201, 204, 400, 401, 404, 405, 408, 409, 414, 415, 417, 422, 431, 505]
+const statuses = [
+  100, 200, 201, 204, 400, 401, 404, 405, 408, 409, 413, 414, 415, 417, 422, 431, 505,
+]
 
 describe('hostile requests', () => {
   it('get well-formed answers of every kind, and harm nothing', async (t) => {

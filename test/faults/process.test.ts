@@ -8,52 +8,32 @@ import { scopes } from '../../src/contract/scopes.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { newFolder } from '../support/folder.ts'
 import { openSqliteStore } from '../support/stores.ts'
-import { waitUntil } from '../support/wait.ts'
 import { call, openSocket, type Request } from '../support/wire.ts'
-import { clean, judge } from './lab/checker.ts'
-import { readFinalState } from './lab/final-state.ts'
-import {
-  countOutcomes,
-  type History,
-  longestWaitMs,
-  newHistory,
-  waitForWrites,
-} from './lab/history.ts'
-import { startLoad } from './lab/load.ts'
+import { countOutcomes, longestWaitMs } from './lab/history.ts'
 import { scale } from './lab/scale.ts'
-import { startProcess, token } from './lab/service-process.ts'
+import { startProcess } from './lab/service-process.ts'
+import { openTrial } from './lab/trial.ts'
 
 const stopMs = scale(700, 5_000)
 const rounds = scale(1, 10)
-const clients = { token, writers: 8, readers: 2 }
+const clients = { writers: 8, thinkMs: 0 }
 const fewWrites = scale(30, 100)
 const manyWrites = scale(60, 300)
-
-function newDatabase(): string {
-  return `sqlite:${join(newFolder(), 'plants.db')}`
-}
-
-async function toVerdict(history: History, url: string) {
-  const verdict = judge(history, await readFinalState(url, token, history))
-  return { verdict, figures: JSON.stringify({ ...countOutcomes(history), ...verdict }) }
-}
+const newDatabase = () => `sqlite:${join(newFolder(), 'plants.db')}`
 
 describe('a service that is stopped for a while', () => {
-  it('goes on, answers every request and loses nothing', async (test) => {
-    const service = await startProcess({ database: newDatabase() })
-    const history = newHistory()
-    const load = startLoad(history, { urls: [service.url], ...clients })
+  it('continues, answers every request and loses nothing', async (test) => {
+    const { services, history, ...trial } = await openTrial({ database: newDatabase(), clients })
     for (let round = 0; round < rounds; round++) {
-      await waitForWrites(history, fewWrites)
-      service.child.kill('SIGSTOP')
-      await sleep(stopMs)
-      service.child.kill('SIGCONT')
+      await trial.writes(fewWrites)
+      await trial.suffer(async () => {
+        services[0]?.child.kill('SIGSTOP')
+        await sleep(stopMs)
+        services[0]?.child.kill('SIGCONT')
+        await trial.writes(fewWrites)
+      })
     }
-    await waitForWrites(history, fewWrites)
-    await load.stop()
-    const { verdict, figures } = await toVerdict(history, service.url)
-    test.diagnostic(`${figures}, longest wait ${longestWaitMs(history)} ms`)
-    assert.deepEqual(verdict, clean)
+    await trial.requireClean(test)
     assert.equal(countOutcomes(history).ok, history.attempts.length)
     assert.ok(longestWaitMs(history) >= stopMs, 'it was not stopped')
   })
@@ -62,7 +42,7 @@ describe('a service that is stopped for a while', () => {
 describe('a service that gets two signals at once', () => {
   it('takes them for one, as a terminal and npm both send it, and ends in good order', async () => {
     const service = await startProcess({ database: newDatabase() })
-    // Both signals wait until the process goes on.
+    // Both signals wait until the process continues.
     service.child.kill('SIGSTOP')
     service.child.kill('SIGINT')
     service.child.kill('SIGTERM')
@@ -72,35 +52,24 @@ describe('a service that gets two signals at once', () => {
 
 describe('a service with fewer descriptors than there are idle connections', () => {
   it('serves its clients, new ones, and pages that are built from files', async (test) => {
-    const service = await startProcess({ database: newDatabase(), descriptors: 600 })
-    const history = newHistory()
-    const load = startLoad(history, { urls: [service.url], ...clients })
-    await waitForWrites(history, fewWrites)
-    await openConnections(service.url, 700)
-    for (const path of ['/healthz', '/docs']) {
-      assert.equal((await call(service.url, { path })).status, 200)
-    }
-    await waitForWrites(history, manyWrites)
-    await load.stop()
-    const { verdict, figures } = await toVerdict(history, service.url)
-    test.diagnostic(figures)
-    assert.equal(service.child.exitCode, null)
-    assert.deepEqual(verdict, clean)
+    const trial = await openTrial({ database: newDatabase(), clients, descriptors: 600 })
+    const { url, child } = trial.services[0] ?? assert.fail()
+    await trial.writes(fewWrites)
+    const sockets = Array.from({ length: 700 }, () => openSocket(url))
+    await Promise.all(sockets.map((socket) => once(socket, 'connect').catch(() => {})))
+    for (const path of ['/healthz', '/docs']) assert.equal((await call(url, { path })).status, 200)
+    await trial.writes(manyWrites)
+    await trial.requireClean(test)
+    assert.equal(child.exitCode, null)
   })
 })
-
-async function openConnections(url: string, count: number): Promise<void> {
-  const sockets = Array.from({ length: count }, () => openSocket(url))
-  await Promise.all(sockets.map((socket) => once(socket, 'connect').catch(() => {})))
-}
 
 describe('a service whose clock is set back by an hour', () => {
   it('keeps tokens, keys and plants, and refuses revoked tokens', async (test) => {
     const path = join(newFolder(), 'plants.db')
     const { lasting, short, revoked } = await issueTokens(path)
-    const clock = new URL('./lab/clock.ts', import.meta.url)
-    const env = { NODE_OPTIONS: `--import=${clock}` }
-    const service = await startProcess({ database: `sqlite:${path}`, env })
+    const trial = await openTrial({ database: `sqlite:${path}`, clients })
+    const service = trial.services[0] ?? assert.fail()
     const send = (of: string, request: Request) => {
       const headers = { Authorization: `Bearer ${of}`, 'Content-Type': 'application/json' }
       return call(service.url, { ...request, headers: { ...headers, ...request.headers } })
@@ -117,12 +86,9 @@ describe('a service whose clock is set back by an hour', () => {
     await remove(-1)
     assert.equal((await send(short, { path: '/plants' })).status, 401)
 
-    const history = newHistory()
-    const load = startLoad(history, { urls: [service.url], ...clients })
-    await waitForWrites(history, fewWrites)
-    service.child.kill('SIGUSR2')
-    await waitUntil(() => service.output().includes('the clock says'), 'the clock is set')
-    await waitForWrites(history, manyWrites)
+    await trial.writes(fewWrites)
+    await trial.setClockBack(0)
+    await trial.writes(manyWrites)
     const after = await create(-1, 'before')
     assert.equal(after.status, 200)
     assert.equal(after.headers.get('idempotency-replayed'), 'true')
@@ -134,12 +100,8 @@ describe('a service whose clock is set back by an hour', () => {
     assert.equal((await send(revoked, { path: '/plants' })).status, 401)
     // Expiry follows the current clock: one that was wrong must not expire tokens for good.
     assert.equal((await send(short, { path: '/plants' })).status, 200)
-
-    await load.stop()
-    const { verdict, figures } = await toVerdict(history, service.url)
-    test.diagnostic(figures)
-    assert.deepEqual(verdict, clean)
-    assert.equal(countOutcomes(history).ok, history.attempts.length)
+    await trial.requireClean(test)
+    assert.equal(countOutcomes(trial.history).ok, trial.history.attempts.length)
     assert.equal(await service.end('SIGINT'), 0)
   })
 })
@@ -164,19 +126,3 @@ function readKeyTime(path: string, key: string): number {
   const row = db.prepare('SELECT used_at FROM keys WHERE key = ?').get(key)
   return Number(row?.used_at)
 }
-
-describe('two services on one SQLite file', () => {
-  it('lose nothing and see the writes of the other, though one is killed', async (test) => {
-    const database = newDatabase()
-    const [killed, other] = [await startProcess({ database }), await startProcess({ database })]
-    const history = newHistory()
-    const load = startLoad(history, { urls: [killed.url, other.url], ...clients })
-    await waitForWrites(history, manyWrites)
-    await killed.end('SIGKILL')
-    await waitForWrites(history, fewWrites)
-    await load.stop()
-    const { verdict, figures } = await toVerdict(history, other.url)
-    test.diagnostic(figures)
-    assert.deepEqual(verdict, clean)
-  })
-})

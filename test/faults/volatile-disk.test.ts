@@ -6,7 +6,7 @@ import { buildRandom, seed } from './lab/random.ts'
 import { layOut } from './lab/recovery.ts'
 import { newQuickFolder } from './lab/shim.ts'
 import type { Operation } from './lab/trace.ts'
-import { buildVolatileDisk, type Cut } from './lab/volatile-disk.ts'
+import { buildVolatileDisk, type Cut, cuts } from './lab/volatile-disk.ts'
 
 const root = '/disk'
 const path = '/disk/file'
@@ -38,48 +38,35 @@ function cutOften(steps: readonly Step[], cut: Cut): (string | undefined)[] {
   return [...new Set(contents)].sort()
 }
 
+const base = [create, syncFolder, write('a'), sync]
+const old = sector('a') + sector('b')
+const [ab, ad, cb, cd] = ['ab', 'ad', 'cb', 'cd'].map((letters) =>
+  [...letters].map(sector).join(''),
+) as [string, string, string, string]
+const rewritten = [create, syncFolder, write(old), sync, write(sector('c') + sector('d'))]
+const failed = [...base, write('b'), failedSync, sync]
+const unlinked = [create, write('a'), sync, syncFolder, { kind: 'unlink' } as const]
+
+/** Steps, a kind of power cut, and all contents that the file may have then. */
+type Case = [title: string, steps: readonly Step[], cut: Cut, found: (string | undefined)[]]
+const cases: readonly Case[] = [
+  ...cuts.map((cut): Case => ['keeps synced writes', base, cut, ['a']]),
+  ['loses writes that were not synced', [...base, write('b', 1)], 'synced only', ['a']],
+  ['may keep writes that were not synced', [...base, write('b', 1)], 'any pages', ['a', 'ab']],
+  ['loses a name that was not synced', [create, write('a'), sync], 'synced only', [undefined]],
+  ['may keep such a name', [create, write('a'), sync], 'any pages', ['a', undefined]],
+  ['undoes a deletion that was not synced', unlinked, 'synced only', ['a']],
+  ['may keep such a deletion', unlinked, 'any pages', ['a', undefined]],
+  ['keeps a synced deletion', [...unlinked, syncFolder], 'any pages', [undefined]],
+  ['keeps any sectors of a write', rewritten, 'any sectors', [ab, ad, cb, cd]],
+  ['tears a write between two sectors', rewritten, 'torn write', [ab, cb, cd]],
+  ['does not repair a failed sync with a later one', failed, 'synced only', ['a']],
+  ['may have written before a sync failed', failed, 'any pages', ['a', 'b']],
+  ['repairs pages that change again', [...failed, write('c', 1), sync], 'any pages', ['bc']],
+]
+
 describe('the disk of the power cut tests', () => {
-  it('keeps synced writes, whatever the cut', () => {
-    const steps = [create, write('a'), sync, syncFolder]
-    for (const cut of ['synced only', 'any sectors', 'any pages', 'torn write'] as const) {
-      assert.deepEqual(cutOften(steps, cut), ['a'], cut)
-    }
-  })
-
-  it('loses writes that were not synced', () => {
-    const steps = [create, syncFolder, write('a'), sync, write('b', 1)]
-    assert.deepEqual(cutOften(steps, 'synced only'), ['a'])
-    assert.deepEqual(cutOften(steps, 'any pages'), ['a', 'ab'])
-  })
-
-  it('loses a file whose name was not synced', () => {
-    const steps = [create, write('a'), sync]
-    assert.deepEqual(cutOften(steps, 'synced only'), [undefined])
-    assert.deepEqual(cutOften(steps, 'any pages'), ['a', undefined])
-  })
-
-  it('brings a file back whose deletion was not synced', () => {
-    const steps = [create, write('a'), sync, syncFolder, { kind: 'unlink' } as const]
-    assert.deepEqual(cutOften(steps, 'synced only'), ['a'])
-    assert.deepEqual(cutOften(steps, 'any pages'), ['a', undefined])
-    assert.deepEqual(cutOften([...steps, syncFolder], 'any pages'), [undefined])
-  })
-
-  it('keeps any sectors of a write, or tears it between two', () => {
-    const old = sector('a') + sector('b')
-    const steps = [create, syncFolder, write(old), sync, write(sector('c') + sector('d'))]
-    const [ab, ad, cb, cd] = ['ab', 'ad', 'cb', 'cd'].map((letters) =>
-      [...letters].map(sector).join(''),
-    )
-    assert.deepEqual(cutOften(steps, 'any sectors'), [ab, ad, cb, cd])
-    assert.deepEqual(cutOften(steps, 'torn write'), [ab, cb, cd])
-  })
-
-  it('does not repair a failed sync with a later one', () => {
-    const steps = [create, syncFolder, write('a'), sync, write('b'), failedSync, sync]
-    assert.deepEqual(cutOften(steps, 'synced only'), ['a'])
-    assert.deepEqual(cutOften(steps, 'any pages'), ['a', 'b'])
-    const again = [...steps, write('c', 1), sync]
-    assert.deepEqual(cutOften(again, 'any pages'), ['bc'])
-  })
+  for (const [title, steps, cut, found] of cases) {
+    it(`${title}: ${cut}`, () => assert.deepEqual(cutOften(steps, cut), found))
+  }
 })

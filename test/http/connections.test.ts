@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { before, describe, it, type TestContext } from 'node:test'
 import { collect } from '../faults/lab/answer-stream.ts'
 import { stopClock } from '../support/clock.ts'
+import { engines } from '../support/engines.ts'
 import { lowerLimit } from '../support/limits.ts'
-import { parseMetrics } from '../support/metrics.ts'
-import { json, startService, type TestService, toCreate } from '../support/service.ts'
+import { authorized, json, startService, type TestService, toCreate } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
-import { exchange, openSocket, toBytes } from '../support/wire.ts'
+import { openConversation, openSocket, statusesOf, toBytes } from '../support/wire.ts'
 
 const memory = 'sqlite::memory:'
 
@@ -17,26 +18,15 @@ async function converse(
   url: string,
   parts: [send: Buffer | string, until: RegExp][],
 ): Promise<string> {
-  const socket = openSocket(url)
+  const { socket, waitFor } = openConversation(url)
   let received = ''
-  let look = () => {}
-  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
-  socket.setEncoding('utf8').on('data', (text: string) => {
-    received += text
-    look()
-  })
   for (const [part, until] of parts) {
     socket.write(part)
-    const matched = new Promise<void>((resolve) => {
-      look = () => until.test(received) && resolve()
-    })
-    await Promise.race([matched, closed])
+    received += await waitFor(until)
   }
   return received
 }
 
-const statusesOf = (text: string) =>
-  [...text.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status))
 /** Matches nothing: waits until the server closes the connection. */
 const untilClosed = /$^x/
 
@@ -52,28 +42,17 @@ describe('a connection', () => {
       path: '/plants',
       headers: { ...json, Expect: '100-continue', 'Content-Length': '20' },
     })
-    const text = await converse(service.url, [
+    const received = await converse(service.url, [
       [head, /100 Continue/],
       ['{"id":101,"name":"x"}'.slice(0, 20), /400/],
     ])
-    assert.deepEqual(statusesOf(text), [100, 400])
+    assert.deepEqual(statusesOf(received), [100, 400])
     const anonymous = toBytes({
       method: 'POST',
       path: '/plants',
       headers: { Expect: '100-continue', 'Content-Length': '20' },
     })
     assert.deepEqual(statusesOf(await converse(service.url, [[anonymous, /\}$/]])), [401])
-  })
-
-  it('answers pipelined requests in order: each sees what the one before did', async () => {
-    const get = toBytes({ path: '/plants/900', headers: json })
-    const remove = toBytes({ method: 'DELETE', path: '/plants/900', headers: json })
-    const bytes = Buffer.concat([get, toCreate(900), get, remove, get])
-    const answers = await exchange(service.url, bytes, { answers: 5 })
-    assert.deepEqual(
-      answers.map(({ status }) => status),
-      [404, 200, 200, 204, 404],
-    )
   })
 
   it('gets no 100 Continue in HTTP/1.0', async () => {
@@ -83,29 +62,21 @@ describe('a connection', () => {
       headers: { ...json, Expect: '100-continue' },
       body: '{"id":102,"name":"x"}',
     })
-    const text = await converse(service.url, [
+    const received = await converse(service.url, [
       [bytes.toString().replace('HTTP/1.1', 'HTTP/1.0'), untilClosed],
     ])
-    assert.deepEqual(statusesOf(text), [200])
+    assert.deepEqual(statusesOf(received), [200])
   })
 
   it('gets the answers to all creates before its broken bytes are refused', async () => {
     const second = toCreate(104)
     const cut = second.length - 5
-    const text = await converse(service.url, [
+    const received = await converse(service.url, [
       [Buffer.concat([toCreate(103), second.subarray(0, cut)]), /\}$/],
       [Buffer.concat([second.subarray(cut), Buffer.from('GARBAGE\r\n\r\n')]), untilClosed],
     ])
-    assert.deepEqual(statusesOf(text), [200, 200, 400])
-    assert.match(text, /Connection: close\r\n/)
-  })
-
-  it('gets the answer to a create before a CONNECT after it is refused', async () => {
-    const bytes = Buffer.concat([
-      toCreate(105),
-      Buffer.from('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'),
-    ])
-    assert.deepEqual(statusesOf(await converse(service.url, [[bytes, untilClosed]])), [200, 400])
+    assert.deepEqual(statusesOf(received), [200, 200, 400])
+    assert.match(received, /Connection: close\r\n/)
   })
 
   it('gets one answer to a request, whatever happens to its body afterwards', async () => {
@@ -122,12 +93,34 @@ describe('a connection', () => {
     assert.deepEqual(statusesOf(silent), [401])
   })
 
-  it('gets one refusal, however many broken bytes follow', async () => {
-    const text = await converse(service.url, [
-      ['GARBAGE\r\n\r\n', /\}$/],
-      ['MORE\r\n\r\n', untilClosed],
+  it('has its time limit back once an import has been answered', async () => {
+    const { url } = await startService(memory, {
+      timeouts: { headersTimeoutMs: 200, requestTimeoutMs: 400 },
+    })
+    const upload = toBytes({
+      method: 'POST',
+      path: '/plants.ndjson',
+      headers: { ...authorized, 'Content-Type': 'application/x-ndjson' },
+      body: '{"id":1,"name":"x"}',
+    })
+    const received = await converse(url, [
+      [upload, /\}$/],
+      ['GET /plants HTTP/1.1\r\nHost: x\r\nX-', untilClosed],
     ])
-    assert.deepEqual(statusesOf(text), [400])
+    assert.deepEqual(statusesOf(received), [200, 408])
+  })
+
+  it('keeps a stream of events that malformed bytes follow', async () => {
+    const service = await startService(memory, { timeouts: { stallTimeoutMs: 50, commentMs: 20 } })
+    const { socket, waitFor } = openConversation(service.url)
+    const headers = { ...authorized, Accept: 'text/event-stream' }
+    socket.write(toBytes({ path: '/events', headers }))
+    await waitFor(/retry: /)
+    socket.write('GARBAGE\r\n\r\n')
+    // Twice as long as a client may stop reading.
+    await waitFor(/(?:\n:\n[\s\S]*){6}/)
+    await service.create('{"id":1,"name":"x"}')
+    assert.match(await waitFor(/plant\.created/), /plant\.created/)
   })
 
   it('does not end the service when it is reset while it is refused', async () => {
@@ -141,18 +134,6 @@ describe('a connection', () => {
       socket.resetAndDestroy()
     }
     assert.equal((await service.call({ path: '/healthz' })).status, 200)
-  })
-
-  it('is closed after a request for an upgrade, which is answered as any other', async () => {
-    const upgrade = { Connection: 'Upgrade', Upgrade: 'h2c' }
-    const create = toCreate(107, upgrade)
-    const get = toBytes({ path: '/plants/107', headers: { ...json, ...upgrade } })
-    const alone = toBytes({ path: '/healthz', headers: { Upgrade: 'h2c' } })
-    for (const bytes of [create, get, alone]) {
-      const text = await converse(service.url, [[bytes, untilClosed]])
-      assert.deepEqual(statusesOf(text), [200])
-      assert.match(text, /\r\nConnection: close\r\n/)
-    }
   })
 
   it('executes nothing after a request for an upgrade, wherever its packets end', async () => {
@@ -181,15 +162,6 @@ describe('a connection', () => {
     assert.deepEqual(statusesOf(atOnce.toString()), [200])
     assert.equal((await service.call({ path: '/plants/108' })).status, 200)
   })
-
-  it('gives each answer a request id of its own', async () => {
-    const answers = await exchange(
-      service.url,
-      Buffer.concat([toCreate(106), toCreate(106), toCreate(106)]),
-      { answers: 3 },
-    )
-    assert.equal(new Set(answers.map(({ headers }) => headers.get('x-request-id'))).size, 3)
-  })
 })
 
 describe('when every connection is taken', () => {
@@ -213,29 +185,6 @@ describe('when every connection is taken', () => {
 
   /** A connection with a request that waits for its body. */
   const connectBusy = (service: TestService) => connectWith(service, head)
-
-  it('a new one is served, and the one that has been idle longest is closed', async (test) => {
-    const service = await startSmall(test)
-    const used = await connectWith(service, health)
-    // It is accepted before the answer on the next one.
-    const silent = openSocket(service.url).resume()
-    await once(silent, 'connect')
-    const last = await connectWith(service, health)
-    used.write(health)
-    await once(used, 'data')
-    const closed: string[] = []
-    for (const [name, socket] of Object.entries({ used, silent, last })) {
-      socket.once('close', () => closed.push(name))
-    }
-    const creating = await connectWith(service, toCreate(1))
-    assert.equal((await service.store.getPlant(1n))?.name, 'x')
-    await waitUntil(() => closed.length > 0, 'one is closed')
-    assert.deepEqual(closed, ['silent'])
-    const next = await connectWith(service, health)
-    await waitUntil(() => closed.length > 1, 'another is closed')
-    assert.deepEqual(closed, ['silent', 'last'])
-    assert.deepEqual([used.closed, creating.closed, next.closed], [false, false, false])
-  })
 
   it('one that has never sent a request is closed first, unless it is new', async (test) => {
     const service = await startSmall(test)
@@ -282,8 +231,52 @@ describe('when every connection is taken', () => {
     assert.equal(late.bytesRead, 0)
     busy[0].write(body)
     assert.match(String(await once(busy[0], 'data')), /^HTTP\/1\.1 200 /)
-    const metrics = parseMetrics((await service.call({ path: '/metrics' })).body)
-    assert.equal(metrics.get('plant_store_refusals_total{reason="connections"}'), 1)
+    assert.equal(await service.sample('plant_store_refusals_total{reason="connections"}'), 1)
     assert.deepEqual([busy[1].closed, busy[2].closed], [false, false])
   })
 })
+
+/** Sends bytes, ends the sending side at once, and answers all that comes back. */
+async function sendAndEnd(url: string, ...requests: Buffer[]): Promise<number[]> {
+  return statusesOf(await text(openSocket(url).end(Buffer.concat(requests))))
+}
+
+for (const engine of engines) {
+  describe(`a client that ends its side after the last request (${engine.name})`, () => {
+    it('gets every answer, and then the end', async () => {
+      const { url } = await startService(await engine.newUrl())
+      const get = (path: string) => toBytes({ path, headers: authorized })
+      const file = toBytes({
+        method: 'POST',
+        path: '/plants.ndjson',
+        headers: { ...authorized, 'Content-Type': 'application/x-ndjson' },
+        body: '{"id":2,"name":"x"}\n',
+      })
+      assert.deepEqual(await sendAndEnd(url, toCreate(1), toCreate(1)), [200, 409])
+      for (const path of [
+        '/plants',
+        '/plants/1',
+        '/plants.csv',
+        '/events',
+        '/metrics',
+        '/readyz',
+      ]) {
+        assert.deepEqual(await sendAndEnd(url, get(path)), [200], path)
+      }
+      assert.deepEqual(await sendAndEnd(url, file), [200])
+      const stream = { ...authorized, Accept: 'text/event-stream' }
+      assert.deepEqual(await sendAndEnd(url, toBytes({ path: '/events', headers: stream })), [200])
+    })
+
+    it('gets the answer to a write however long that takes', async () => {
+      const url = await engine.newUrl()
+      const service = await startService(url, { store: await engine.open(url) })
+      const release = await engine.block(url)
+      const socket = openSocket(service.url).end(toCreate(1))
+      const answer = text(socket)
+      await once(socket, 'finish')
+      await release()
+      assert.deepEqual(statusesOf(await answer), [200])
+    })
+  })
+}

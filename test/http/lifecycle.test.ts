@@ -2,37 +2,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { describe, it } from 'node:test'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
-import { authorized, startService, toCreate } from '../support/service.ts'
+import { startService, toCreate } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
-import { openSocket, toBytes } from '../support/wire.ts'
-
-/** A connection that stays open, with a way to wait for what the server sends. */
-function open(url: string) {
-  const socket = openSocket(url)
-  let received = ''
-  let look = () => {}
-  socket.setEncoding('utf8').on('data', (text: string) => {
-    received += text
-    look()
-  })
-  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
-
-  /** Waits until what came since the last wait matches, and answers it. */
-  function waitFor(pattern: RegExp): Promise<string> {
-    return new Promise((resolve, reject) => {
-      look = () => {
-        if (!pattern.test(received)) return
-        resolve(received)
-        received = ''
-        look = () => {}
-      }
-      look()
-      void closed.then(() => reject(new Error(`closed after: ${received}`)))
-    })
-  }
-
-  return { socket, waitFor, closed }
-}
+import { openConversation, openSocket, toBytes } from '../support/wire.ts'
 
 async function isRefused(url: string): Promise<boolean> {
   const socket = openSocket(url)
@@ -72,7 +44,7 @@ const longGrace = { timeouts: { idleGraceMs: 60_000 } }
 /** Starts a service with a client whose first request has been answered. */
 async function startAndConnect() {
   const service = await startService(memory, longGrace)
-  const client = open(service.url)
+  const client = openConversation(service.url)
   client.socket.write(ready)
   await client.waitFor(/200 OK[\s\S]*"ok"/)
   return { service, client }
@@ -90,31 +62,9 @@ describe('a shutdown', () => {
     await closing
   })
 
-  it('closes the connection after a request that no route sees', async () => {
-    const { service, client } = await startAndConnect()
-    const closing = service.close()
-    client.socket.write(toBytes({ path: '/plants/%zz' }))
-    assert.match(await client.waitFor(/400[\s\S]*\}/), /connection: close/i)
-    await closing
-  })
-
-  it('answers new connections, too, while there are clients', async () => {
-    const { service, client } = await startAndConnect()
-    const closing = service.close()
-    assert.equal((await service.call({ path: '/readyz' })).status, 503)
-    client.socket.destroy()
-    await closing
-  })
-
-  it('ends with a closed port', async () => {
-    const service = await startService(memory)
-    await service.close()
-    assert.ok(await isRefused(service.url))
-  })
-
   it('holds the port for the balancers of clients that were there just now', async () => {
     const service = await startService(memory, { timeouts: { idleGraceMs: 2_000 } })
-    const client = open(service.url)
+    const client = openConversation(service.url)
     client.socket.write(toBytes({ path: '/healthz', headers: { Connection: 'close' } }))
     await client.closed
     const closing = service.close('full')
@@ -134,7 +84,7 @@ describe('a shutdown', () => {
       const { store, waitForCreates } = await openCounted(engine, url)
       const service = await startService(url, { store })
       const release = await engine.block(url)
-      const clients = Array.from({ length: 10 }, () => open(service.url))
+      const clients = Array.from({ length: 10 }, () => openConversation(service.url))
       for (const [id, { socket }] of clients.entries()) socket.write(toCreate(id))
       await waitForCreates(10)
       const closing = service.close()
@@ -151,8 +101,8 @@ describe('a shutdown', () => {
       // Nothing else ends an incomplete request.
       timeouts: { shutdownMs: 300, headersTimeoutMs: 600_000, requestTimeoutMs: 600_000 },
     })
-    const idle = open(service.url)
-    const slow = open(service.url)
+    const idle = openConversation(service.url)
+    const slow = openConversation(service.url)
     slow.socket.write('POST /plants HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n')
     await once(slow.socket, 'connect')
     idle.socket.write(ready)
@@ -161,21 +111,11 @@ describe('a shutdown', () => {
     await Promise.all([idle.closed, slow.closed])
   })
 
-  it('gives a client that is about to send a request the time to do so', async () => {
-    const { service, client } = await startAndConnect()
-    const closing = service.close()
-    // The port is open for as long as the grace lasts.
-    for (let turn = 0; turn < 50; turn++) await service.call({ path: '/readyz' })
-    client.socket.write(toBytes({ path: '/plants/1', headers: authorized }))
-    assert.match(await client.waitFor(/404[\s\S]*\}/), /40401/)
-    await closing
-  })
-
   it('answers a request that comes after the port is closed, over a connection from before', async () => {
     const service = await startService(memory, { timeouts: { idleGraceMs: 200 } })
-    const client = open(service.url)
+    const client = openConversation(service.url)
     // It never sends anything, and the shutdown does not wait for it much longer.
-    open(service.url)
+    openConversation(service.url)
     await service.call({ path: '/healthz' })
     const closing = service.close()
     await waitUntilClosed(service.url)
@@ -189,7 +129,7 @@ describe('a shutdown', () => {
     const { store, waitForCreates } = await openCounted(sqlite, url)
     const service = await startService(url, { store, timeouts: { idleGraceMs: 1_000 } })
     const release = await sqlite.block(url)
-    const client = open(service.url)
+    const client = openConversation(service.url)
     client.socket.write(toCreate(1))
     await waitForCreates(1)
     const closing = service.close()
@@ -203,7 +143,7 @@ describe('a shutdown', () => {
 
   it('survives a client that resets its connection while the port is being closed', async () => {
     const service = await startService(memory, { timeouts: { idleGraceMs: 200 } })
-    const client = open(service.url)
+    const client = openConversation(service.url)
     await once(client.socket, 'connect')
     const closing = service.close()
     await new Promise((resolve) => client.socket.write('GET', resolve))

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import type { Scope } from '../../src/contract/scopes.ts'
-import { issueToken } from '../../src/tokens/issue.ts'
 import { stopClock } from '../support/clock.ts'
+import { lowerLimit } from '../support/limits.ts'
 import { startService } from '../support/service.ts'
 import { type Answer, call } from '../support/wire.ts'
 
@@ -13,9 +13,7 @@ async function startLimited(test: TestContext) {
 
   /** Answers a function that sends requests with a token of its own. */
   async function newCaller(scope: Scope = 'plants:read') {
-    const request = { name: 'one', scopes: [scope], lifetimeMs: undefined }
-    const { token } = await issueToken(service.store, request)
-    const headers = { Authorization: `Bearer ${token}` }
+    const { headers } = await service.issue({ scopes: [scope] })
     return (path = '/plants', method = 'GET') => call(service.url, { method, path, headers })
   }
 
@@ -84,11 +82,19 @@ describe('a rate limit', () => {
       assert.equal(page.headers.get('ratelimit'), undefined)
     }
   })
+})
 
-  it('is off unless it is configured', async () => {
+describe('an idempotency key', () => {
+  it('is refused when its token has used as many as it may', async (t) => {
+    lowerLimit(t, 'keysOfToken', 2)
     const service = await startService('sqlite::memory:')
-    const { headers } = await service.call({ path: '/plants' })
-    assert.equal(headers.get('ratelimit'), undefined)
-    assert.equal(headers.get('ratelimit-policy'), undefined)
+    const create = async (id: number, headers: Record<string, string> = {}) => {
+      const key = { 'Idempotency-Key': `key-${id}` }
+      const { status } = await service.create(`{"id":${id},"name":"x"}`, { ...key, ...headers })
+      return status
+    }
+    for (const [id, status] of [200, 200, 503].entries()) assert.equal(await create(id), status)
+    assert.equal((await service.call({ path: '/plants/2' })).status, 404)
+    assert.equal(await create(3, (await service.issue()).headers), 200)
   })
 })

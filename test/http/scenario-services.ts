@@ -121,9 +121,9 @@ async function issueTokens(store: Store): Promise<[placeholder: string, token: s
   ]
 }
 
-/** A shutdown goes on for as long as a client stays connected. */
+/** A shutdown continues for as long as a client stays connected. */
 async function startShutdown(engine: Engine): Promise<Prepared> {
-  const service = await startService(await engine.newUrl(), { timeouts: { idleGraceMs: 5_000 } })
+  const service = await startService(await engine.newUrl(), { timeouts: { idleGraceMs: 60_000 } })
   const client = connect(Number(new URL(service.url).port), '127.0.0.1')
   client.write(toBytes({ path: '/readyz' }))
   await once(client, 'data')

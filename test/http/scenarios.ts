@@ -1,3 +1,4 @@
+import { bodies } from './scenarios/bodies.ts'
 import { changes } from './scenarios/changes.ts'
 import { creates } from './scenarios/creates.ts'
 import { credentials } from './scenarios/credentials.ts'
@@ -23,6 +24,7 @@ export const scenarios: readonly Scenario[] = [
   ...credentials,
   ...metrics,
   ...pages,
+  ...bodies,
   ...protocol,
   ...faults,
   ...settings,

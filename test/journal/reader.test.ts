@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { buildReader, type JournalReader } from '../../src/journal/reader.ts'
 import type { JournalEvent, JournalPage, Position, Store } from '../../src/store/store.ts'
 import { readAll } from '../store/journal-pages.ts'
@@ -39,6 +38,66 @@ function follow(
   return { events, ended, leave: () => left.abort() }
 }
 
+/** Counts something in each turn of the event loop until the test ends. */
+function countInTurns() {
+  let count = 0
+  let most = 0
+  const endTurn = () => {
+    most = Math.max(most, count)
+    count = 0
+    turn = setImmediate(endTurn)
+  }
+  let turn = setImmediate(endTurn)
+  releaseAfterTest(() => clearImmediate(turn))
+  return { add: () => void count++, most: () => Math.max(most, count) }
+}
+
+/** A reader that notes each read, before it begins, and the reads that have found changes. */
+function openNoting(store: Store) {
+  const begun: string[] = []
+  const found: string[] = []
+  const reader = buildReader({
+    ...store,
+    async readJournal(after, limit) {
+      begun.push(after)
+      const page = await store.readJournal(after, limit)
+      if (typeof page === 'object' && page.events.length > 0) found.push(after)
+      return page
+    },
+  })
+  return { reader, begun, found }
+}
+
+describe('a reader of the journal', () => {
+  it('reads soon after a change, also after a read that has failed', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const settle = async () => {
+      for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate)
+    }
+    let reads = 0
+    let announce = () => {}
+    const page = { begin: 'a', events: [], end: 'a', isLast: true }
+    const reader = buildReader({
+      async readJournal() {
+        if (++reads === 2) throw new Error('away')
+        return page
+      },
+      watchJournal(onChange) {
+        announce = onChange
+        return () => {}
+      },
+    })
+    follow(reader, 'a')
+    await settle()
+    for (const expected of [2, 3]) {
+      announce()
+      t.mock.timers.tick(20)
+      await settle()
+      assert.equal(reads, expected)
+    }
+  })
+})
+
 for (const engine of engines) {
   describe(`a reader of the journal on ${engine.name}`, () => {
     const open = async () => engine.open(await engine.newUrl())
@@ -48,24 +107,13 @@ for (const engine of engines) {
       const store = await open()
       await createMany(store, 1, 3_000)
       const all = await readAll(store, 1_000)
-      let reads = 0
-      let mostReads = 0
-      let isRunning = true
-      const countTurn = () => {
-        mostReads = Math.max(mostReads, reads)
-        reads = 0
-        if (isRunning) setImmediate(countTurn)
-      }
-      releaseAfterTest(() => {
-        isRunning = false
-      })
-      setImmediate(countTurn)
+      const reads = countInTurns()
       const reader = buildReader({
         ...store,
         async readJournal(...asked) {
           const page = await store.readJournal(...asked)
           // Followers that have caught up look for more at once, and find nothing.
-          if (typeof page === 'object' && page.events.length > 0) reads++
+          if (typeof page === 'object' && page.events.length > 0) reads.add()
           return page
         },
       })
@@ -79,45 +127,26 @@ for (const engine of engines) {
         await waitUntil(() => events.length >= rest.length, 'a follower has caught up')
         assert.deepEqual(positions(events), rest)
       }
-      assert.equal(mostReads, 1)
+      assert.equal(reads.most(), 1)
     })
 
-    it('gives a page to at most 64 followers in a turn of the event loop', async () => {
+    it('gives a page to at most 32 followers in a turn of the event loop', async () => {
       const store = await open()
       await store.createPlant({ id: 1n, name: 'x' })
       const reader = buildReader(store)
-      let pages = 0
-      let mostPages = 0
-      let isRunning = true
-      const countTurn = () => {
-        mostPages = Math.max(mostPages, pages)
-        pages = 0
-        if (isRunning) setImmediate(countTurn)
-      }
-      releaseAfterTest(() => {
-        isRunning = false
-      })
-      setImmediate(countTurn)
-      const followers = Array.from({ length: 200 }, () => follow(reader, 'oldest', () => pages++))
+      const pages = countInTurns()
+      const followers = Array.from({ length: 200 }, () => follow(reader, 'oldest', pages.add))
       for (const { events } of followers) {
         await waitUntil(() => events.length === 1, 'a follower has caught up')
       }
-      assert.ok(Math.max(mostPages, pages) <= 64, `${mostPages} followers`)
+      assert.ok(pages.most() <= 32, `${pages.most()} followers`)
     })
 
     it('reads a page once for all that follow from one place, before and after a change', async () => {
       const store = await open()
       const begin = (await store.journalEnd()) as Position
       await createMany(store, 1, 600)
-      const reads: string[] = []
-      const reader = buildReader({
-        ...store,
-        async readJournal(after, limit) {
-          const page = await store.readJournal(after, limit)
-          if (typeof page === 'object' && page.events.length > 0) reads.push(after)
-          return page
-        },
-      })
+      const { reader, found } = openNoting(store)
       const pages = new Set<JournalPage>()
       const followers = Array.from({ length: 100 }, () =>
         follow(reader, begin, (page) => pages.add(page)),
@@ -127,24 +156,17 @@ for (const engine of engines) {
       await haveAll(600)
       await store.createPlant({ id: 1_000n, name: 'x' })
       await haveAll(601)
-      assert.equal(new Set(reads).size, reads.length)
-      assert.equal(pages.size, reads.length)
+      assert.equal(new Set(found).size, found.length)
+      assert.equal(pages.size, found.length)
     })
 
     it('gives what came while nobody followed, to one that stood at the end before', async () => {
       const store = await open()
       await createMany(store, 1, 3)
-      let reads = 0
-      const reader = buildReader({
-        ...store,
-        readJournal(...asked) {
-          reads++
-          return store.readJournal(...asked)
-        },
-      })
+      const { reader, begun } = openNoting(store)
       const first = follow(reader, 'oldest')
       // The second read finds the end, at which the follower waits.
-      await waitUntil(() => first.events.length === 3 && reads === 2, 'it has caught up')
+      await waitUntil(() => first.events.length === 3 && begun.length === 2, 'it has caught up')
       first.leave()
       await first.ended
       await createMany(store, 4, 1)
@@ -167,69 +189,14 @@ for (const engine of engines) {
       const store = await open()
       await createMany(store, 1, 1_000)
       const all = await readAll(store, 1_000)
-      const reads: string[] = []
-      const reader = buildReader({
-        ...store,
-        readJournal(after, limit) {
-          reads.push(after)
-          return store.readJournal(after, limit)
-        },
-      })
+      const { reader, begun } = openNoting(store)
       const followers = all.slice(0, 100).map(({ position }) => follow(reader, position))
       for (const [index, { events }] of followers.entries()) {
         const rest = positions(all.slice(index + 1))
         await waitUntil(() => events.length >= rest.length, 'a follower has caught up')
         assert.deepEqual(positions(events), rest)
       }
-      assert.ok(reads.length < 10, `${reads.length} reads`)
-    })
-
-    it('misses no change that is made while a page is read', async () => {
-      const store = await open()
-      let announce = () => {}
-      let nextId = 1n
-      const reader = buildReader({
-        async readJournal(after, limit) {
-          const page = await store.readJournal(after, limit)
-          if (nextId <= 3n) {
-            await store.createPlant({ id: nextId++, name: 'x' })
-            announce()
-            // Until followers have been told.
-            await sleep(30)
-          }
-          return page
-        },
-        // A store looks again by itself, later. Here each change is announced once.
-        watchJournal(onChange) {
-          announce = onChange
-          return () => {}
-        },
-      })
-      const { events } = follow(reader, (await store.journalEnd()) as Position)
-      await waitUntil(() => events.length === 3, 'every change has come')
-    })
-
-    it('wakes the next follower after the last one has left with a change announced', async () => {
-      const store = await open()
-      let announce = () => {}
-      const reader = buildReader({
-        ...store,
-        watchJournal(onChange) {
-          announce = onChange
-          return () => {}
-        },
-      })
-      await createMany(store, 1, 1)
-      const first = follow(reader, 'oldest')
-      await waitUntil(() => first.events.length === 1, 'the first change has come')
-      announce()
-      first.leave()
-      await first.ended
-      const second = follow(reader, 'oldest')
-      await waitUntil(() => second.events.length === 1, 'it has caught up')
-      await createMany(store, 2, 1)
-      announce()
-      await waitUntil(() => second.events.length === 2, 'the second change has come')
+      assert.ok(begun.length < 10, `${begun.length} reads`)
     })
 
     it('watches the store only while it is followed', async () => {
@@ -278,30 +245,14 @@ for (const engine of engines) {
       await waitUntil(() => live.events.length === 2, 'the change has come without another one')
     })
 
-    it('keeps no page over a failover, which may have undone its changes', async () => {
-      const store = await open()
-      const begin = (await store.journalEnd()) as Position
-      await createMany(store, 1, 3)
-      let session = 1
-      let reads = 0
-      const reader = buildReader({
-        ...store,
-        journalSession: () => session,
-        readJournal(...asked) {
-          reads++
-          return store.readJournal(...asked)
-        },
-      })
-      const first = (await reader.read(begin)) as JournalPage
-      assert.equal(await reader.read(begin), first)
-      session++
-      assert.deepEqual(await reader.read(begin), first)
-      assert.equal(reads, 2)
-      session++
-      const within = positions(first.events)[0] as Position
-      const { events } = follow(reader, within)
-      await waitUntil(() => events.length === 2, 'the rest has come')
-      assert.ok(reads > 2)
+    it('ends with "off" when another process switches the journal off', async () => {
+      const url = await engine.newUrl()
+      const { events, ended } = follow(buildReader(await engine.open(url)), 'oldest')
+      const other = await engine.open(url)
+      await other.createPlant({ id: 1n, name: 'x' })
+      await waitUntil(() => events.length === 1, 'the follower is live')
+      await engine.open(url, { journaling: 'off' })
+      assert.equal(await ended, 'off')
     })
 
     it('ends with "gone" after a trim, and keeps no page for the oldest', async () => {

@@ -61,7 +61,7 @@ describe('a store beside Litestream', { skip: litestreamMissing }, () => {
     let longEnoughAt = Number.POSITIVE_INFINITY
     const { acknowledged, sent } = await createUntil(service.url, (count) => {
       maxLog = Math.max(maxLog, readSize(`${path}-wal`))
-      // Then it goes on for as long as the replica may be behind, and longer.
+      // Then it continues for as long as the replica may be behind, and longer.
       if (count >= creates) longEnoughAt = Math.min(longEnoughAt, performance.now() + 2 * lagMs)
       return performance.now() > longEnoughAt
     })

@@ -33,20 +33,7 @@ export interface Node {
   readonly apiPort: number
 }
 
-export interface Cluster {
-  /** The URL that names all nodes, for a role that owns its database and nothing else. */
-  readonly url: string
-  /** The node that is the leader according to Patroni. */
-  findLeader(): Promise<Node>
-  /** Hands the leadership over to a standby, in good order. */
-  switchOver(): Promise<void>
-  /** Waits until both standbys follow a leader, one of them synchronously if that is wanted. */
-  waitUntilWhole(): Promise<void>
-  /** Kills Patroni and PostgreSQL of a node, as if its machine had failed. */
-  kill(node: Node): void
-  /** Starts Patroni on what a killed node left behind. */
-  restart(node: Node): void
-}
+export type Cluster = Awaited<ReturnType<typeof startCluster>>
 
 interface Member {
   readonly name: string
@@ -79,7 +66,7 @@ function readSettings(replication: Replication): string {
 }
 
 /** Starts three nodes and their etcd on 127.0.0.1. They are killed and removed with the test. */
-export async function startCluster(replication: Replication): Promise<Cluster> {
+export async function startCluster(replication: Replication) {
   const root = mkdtempSync(join(tmpdir(), 'plant-store-patroni-'))
   releaseAfterTest(() => rmSync(root, { recursive: true, force: true }))
   // Patroni runs as another user where the tests run as root.
@@ -95,10 +82,12 @@ export async function startCluster(replication: Replication): Promise<Cluster> {
   }
   const running = new Map<Node, ChildProcess>()
 
+  /** Starts Patroni, also on what a killed node left behind. */
   function start(node: Node): void {
     running.set(node, run('patroni', [join(node.folder, 'patroni.yml')], node.folder))
   }
 
+  /** Kills Patroni and PostgreSQL of a node, as if its machine had failed. */
   function kill(node: Node): void {
     // Patroni dies first: without PostgreSQL, it would give up the leadership at once.
     running.get(node)?.kill('SIGKILL')
@@ -123,6 +112,7 @@ export async function startCluster(replication: Replication): Promise<Cluster> {
     return nodes.find(({ name }) => name === leader?.name)
   }
 
+  /** The node that is the leader according to Patroni. */
   async function findLeader(): Promise<Node> {
     let leader: Node | undefined
     const isThere = async () => {
@@ -150,6 +140,7 @@ export async function startCluster(replication: Replication): Promise<Cluster> {
     }
   }
 
+  /** Waits until both standbys follow a leader, one of them synchronously if that is wanted. */
   async function waitUntilWhole(): Promise<void> {
     try {
       await waitUntil(isWhole, 'two standbys follow a leader')
@@ -158,6 +149,7 @@ export async function startCluster(replication: Replication): Promise<Cluster> {
     }
   }
 
+  /** Hands the leadership over to a standby, in good order. */
   async function switchOver(): Promise<void> {
     const { name, apiPort } = await findLeader()
     const answer = await fetch(`http://127.0.0.1:${apiPort}/switchover`, {
@@ -175,6 +167,7 @@ export async function startCluster(replication: Replication): Promise<Cluster> {
   await query(admin, `CREATE ROLE plants LOGIN PASSWORD '${password}'`)
   await query(admin, 'CREATE DATABASE plants OWNER plants')
   const hosts = nodes.map(({ port }) => `127.0.0.1:${port}`).join()
+  // All nodes, for a role that owns its database and nothing else.
   const url = `postgres://plants:${encodeURIComponent(password)}@${hosts}/plants`
   return { url, findLeader, switchOver, waitUntilWhole, kill, restart: start }
 }

@@ -33,7 +33,7 @@ const releases: Record<string, Release> = {
 /** The suites that depend on the server, and the one that proves which server that is. */
 const suites = [
   'test/postgres-versions/server.ts',
-  'test/store/{conformance,journal*,port,postgres*,receivers,snapshots,upgrade}.test.ts',
+  'test/store/{conformance,journal*,postgres*,receivers,upgrade*}.test.ts',
   'test/{faults/failover,metrics/store-metrics,cli/check,webhooks/lease}.test.ts',
 ].flatMap((pattern) => globSync(pattern, { cwd: root }))
 

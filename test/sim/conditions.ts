@@ -13,53 +13,32 @@ const allDisturbances = [
 
 export type Disturbance = (typeof allDisturbances)[number]
 
-export interface Conditions {
-  /** How long the disturbances last. */
-  readonly activeMs: number
-  readonly services: number
-  readonly writers: number
-  readonly mirrors: number
-  readonly followers: number
-  /** The types that each receiver wants. */
-  readonly receivers: readonly string[]
-  readonly standby: 'synchronous' | 'asynchronous'
-  readonly disturbances: readonly Disturbance[]
-  /** The longest pause between two disturbances, and between two writes of a writer. */
-  readonly disturbanceMs: number
-  readonly writeMs: number
-  /** The chance that a writer stalls before it commits, and that a mirror leaves early. */
-  readonly stalls: number
-  readonly leaves: number
-  /** The chances that a take is late, that a page is late, and that a message takes long. */
-  readonly lateTakes: number
-  readonly latePages: number
-  readonly lateTravel: number
-  /** The chance that a statement or an answer breaks its connection. */
-  readonly lost: number
-  /** The chance that a receiver does not just take what it gets. */
-  readonly rude: number
-  /** How many deliveries may wait before the journal is not read any more. */
-  readonly keptDeliveries: number
-  /** How often a delivery is tried before it is given up. */
-  readonly attempts: number
-}
-
 const all = 'plant.created plant.replaced plant.deleted'
+
+export type Conditions = ReturnType<typeof chooseAny>
 
 /** Chooses the conditions of a seed: those of a profile, and any others. */
 export function chooseConditions(world: World, profile: Profile | undefined): Conditions {
-  const { chance, pick, between, oneOf } = world
+  return { ...chooseAny(world), ...profiles[profile ?? world.oneOf(mix)](world) }
+}
+
+function chooseAny({ chance, pick, between, oneOf }: World) {
   const sometimes = (value: number) => (chance(0.5) ? value : 0)
   const receivers = chance(0.6) ? oneOf([[all], [all, all], ['plant.created plant.deleted']]) : []
   const mayBeSuspended = chance(0.5)
-  const any: Conditions = {
+  const isMoved: boolean = false
+  return {
+    /** How long the disturbances last. */
     activeMs: oneOf([between(1_500, 4_000), between(4_000, 10_000)]),
     services: 1 + pick(3),
     writers: 1 + pick(3),
     mirrors: chance(0.6) ? 1 + pick(3) : 0,
     followers: chance(0.4) ? 1 + pick(2) : 0,
+    /** The types that each receiver wants. */
     receivers,
-    standby: oneOf(['synchronous', 'asynchronous']),
+    /** Whether the sequence begins behind its rows, as after a logical replication. */
+    isMoved,
+    standby: oneOf(['synchronous', 'asynchronous'] as const),
     disturbances: allDisturbances.filter(
       (one) =>
         chance(0.4) &&
@@ -68,19 +47,25 @@ export function chooseConditions(world: World, profile: Profile | undefined): Co
         // A machine whose wall clock is set back while it is suspended has no clock to trust.
         (one !== 'step a clock' || !mayBeSuspended),
     ),
+    /** The longest pause between two disturbances, and between two writes of a writer. */
     disturbanceMs: oneOf([400, 1_000, 2_500]),
     writeMs: oneOf([200, 500, 1_000]),
+    /** The chance that a writer stalls before it commits, and that a mirror leaves early. */
     stalls: sometimes(0.1),
     leaves: sometimes(0.5),
+    /** The chances that a take is late, that a page is late, and that a message takes long. */
     lateTakes: sometimes(0.2),
     latePages: sometimes(0.05),
     lateTravel: sometimes(0.03),
+    /** The chance that a statement or an answer breaks its connection. */
     lost: sometimes(0.002),
+    /** The chance that a receiver does not just take what it gets. */
     rude: sometimes(between(0.02, 0.2)),
+    /** How many deliveries may wait before the journal is not read any more. */
     keptDeliveries: chance(0.5) ? 3 + pick(5) : 8 + pick(30),
+    /** How often a delivery is tried before it is given up. */
     attempts: oneOf([60, 60, 3]),
   }
-  return { ...any, ...profiles[profile ?? oneOf(mix)](world) }
 }
 
 export type Profile = keyof typeof profiles
@@ -134,6 +119,16 @@ const profiles = {
     },
   }),
 
+  /**
+   * A database that was moved, and processes that prepare it. A failover could undo the raise of
+   * its sequence, for which running processes do not look.
+   */
+  'moved database': ({ pick, oneOf }: World): Partial<Conditions> => ({
+    ...{ isMoved: true, services: 1 + pick(3), mirrors: 1 + pick(2), followers: pick(2) },
+    ...{ disturbances: oneOf([[], ['kill', 'restart'], ['stop', 'cut'], ['trim', 'kill']]) },
+    ...{ standby: 'synchronous', activeMs: 3_000, disturbanceMs: 1_000 },
+  }),
+
   /** Two processes of which one is suspended while deliveries wait to be retried. */
   'suspended machines': ({ between }: World): Partial<Conditions> => ({
     ...onlyWebhooks,
@@ -147,12 +142,12 @@ const mix: readonly Profile[] = ['anything', ...(Object.keys(profiles) as Profil
 export function chooseWeather(
   { chance, between }: World,
   { lateTakes, latePages, lateTravel, lost, stalls }: Conditions,
-): Weather & { calm(): void } {
-  let isCalm = false
-  const isLate = (probability: number) => !isCalm && chance(probability)
-  const weather = {
-    lost,
-    refused: lost * 20,
+  isCalm: () => boolean,
+): Weather {
+  const isLate = (probability: number) => !isCalm() && chance(probability)
+  return {
+    isLost: () => isLate(lost),
+    isRefused: () => isLate(lost * 20),
     travelMs: () => (isLate(lateTravel) ? between(2, 80) : between(0.05, 1)),
     runMs(text: string) {
       // A take whose caller has given up just before it commits.
@@ -164,29 +159,20 @@ export function chooseWeather(
       return chance(0.1) ? between(0, 3) : 0
     },
     commitMs: () => (isLate(stalls / 2) ? between(300, 3_500) : between(0, 2)),
-    calm() {
-      isCalm = true
-      weather.lost = 0
-      weather.refused = 0
-    },
   }
-  return weather
 }
 
 export function chooseManners(
   { chance, between, oneOf, newActor }: World,
   { rude, disturbances }: Conditions,
-): Manners & { calm(): void } {
-  let isCalm = false
+  isCalm: () => boolean,
+): Manners {
   const ways: Answer[] = ['taken, but the answer is lost', 'refused', 'refused', 'refused', 'late']
   // Nobody else resumes a receiver that a 410 has paused.
   if (disturbances.includes('operate')) ways.push('gone')
   return {
     actor: newActor('receiver'),
-    answer: () => (!isCalm && chance(rude) ? oneOf(ways) : 'taken'),
-    delayMs: () => (!isCalm && chance(0.05) ? between(2, 300) : between(0.05, 4)),
-    calm() {
-      isCalm = true
-    },
+    answer: () => (!isCalm() && chance(rude) ? oneOf(ways) : 'taken'),
+    delayMs: () => (!isCalm() && chance(0.05) ? between(2, 300) : between(0.05, 4)),
   }
 }

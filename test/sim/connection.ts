@@ -3,32 +3,28 @@
  * statement travels, waits for those before it, runs, and its answer travels back. On the way it
  * may be late, and the connection may be lost: before the server has it, or after that.
  */
+import type { QueryResult } from 'pg'
 import type { Connection } from '../../src/store/postgres/connection.ts'
 import { Lost, withTimeout } from '../../src/store/postgres/failures.ts'
-import type { Sql, Value } from '../../src/store/postgres/sql.ts'
-import { toStatement } from '../../src/store/steps.ts'
+import { requirePrimary } from '../../src/store/postgres/prepare.ts'
+import { buildSql } from '../../src/store/postgres/sql.ts'
 import { type Rows, server } from './postgres.ts'
-import { requirePrimary } from './schema.ts'
 import { type Actor, world } from './world.ts'
 
 const connectTimeoutMs = 2_000
 
-/** Opens a connection of the current process. `onClosed` gets a reason unless it was ours. */
-export async function openConnection(
-  _address?: unknown,
-  _host?: unknown,
-  _terms?: unknown,
-  onClosed: (reason: Lost | undefined) => void = () => {},
-): Promise<Connection> {
-  const { plan, actor, pause, chance } = world()
+/** Opens a connection of the current process. */
+export async function openConnection(): Promise<Connection> {
+  const { plan, actor, pause } = world()
   const process = actor()
   const weather = server().weather
   await pause(weather.travelMs())
-  if (!server().isUp() || chance(weather.refused)) throw new Lost('ECONNREFUSED')
+  if (!server().isUp() || weather.isRefused()) throw new Lost('ECONNREFUSED')
   const backend = server().connect(process, (reason) => lose(new Lost(reason)))
   const inFlight = new Set<(reason: Lost) => void>()
+  const closed = Promise.withResolvers<Lost | undefined>()
   let lost: Lost | undefined
-  let isOpen = false
+  let isEnding = false
   let onIdle = () => {}
   let [lastArrival, lastAnswer] = [0, 0]
 
@@ -37,7 +33,7 @@ export async function openConnection(
     lost = reason
     server().disconnect(backend)
     for (const reject of inFlight) reject(reason)
-    if (isOpen) onClosed(isOurs ? undefined : reason)
+    closed.resolve(isOurs ? undefined : reason)
   }
 
   /** Plans a step that does not overtake an earlier one in the same direction. */
@@ -50,9 +46,10 @@ export async function openConnection(
   function send(text: string, values: readonly unknown[]): Promise<Rows> {
     return new Promise((resolve, reject) => {
       if (lost !== undefined) throw lost
+      if (isEnding) throw new Lost('CLOSED')
       inFlight.add(reject)
       // The connection breaks before the statement arrives, or after that.
-      const fate = chance(weather.lost) ? world().oneOf(['before', 'after']) : undefined
+      const fate = weather.isLost() ? world().oneOf(['before', 'after']) : undefined
       if (fate !== undefined) {
         plan(weather.travelMs(), 'a connection breaks', () => lose(new Lost('ECONNRESET')))
       }
@@ -74,26 +71,25 @@ export async function openConnection(
     })
   }
 
-  const sql = ((parts: TemplateStringsArray, ...values: Value[]) =>
-    send(toStatement(parts), values)) as Sql
-  sql.run = (text, values = []) => send(text, values) as never
-  sql.texts = (text, values = []) => send(text, values) as never
-  sql.warnings = () => 0
-  sql.script = () => Promise.reject(new Error('No script is simulated.'))
+  const sql = buildSql(
+    async ({ text, values = [] }) => {
+      const rows = await send(text, values)
+      return { rows, rowCount: rows.count ?? rows.length } as unknown as QueryResult
+    },
+    () => 0,
+  )
   const destroy = () => lose(new Lost('CLOSED'), true)
   try {
     await withTimeout(requirePrimary(sql), connectTimeoutMs)
-    isOpen = true
   } catch (error) {
     destroy()
     throw error
   }
   return {
     sql,
-    copy: () => {
-      throw new Error('No COPY is simulated.')
-    },
+    closed: closed.promise,
     async end(graceMs) {
+      isEnding = true
       const idle = new Promise<void>((resolve) => {
         onIdle = resolve
         if (inFlight.size === 0) resolve()

@@ -30,7 +30,7 @@ export async function disturb(stage: Stage): Promise<void> {
       const ms = between(least, most)
       note(`${actor.name}: is stopped for ${ms.toFixed()} ms`)
       world.stop(actor)
-      plan(ms, `${actor.name} goes on`, () => world.resume(actor))
+      plan(ms, `${actor.name} continues`, () => world.resume(actor))
     },
     suspend() {
       const service = anyService()
@@ -71,7 +71,7 @@ export async function disturb(stage: Stage): Promise<void> {
     trim: () => ask(({ store }) => store.trimJournal(Date.now() - between(0, 2_500))),
     drop() {
       const { seq = 0 } = server.tables().journal[0] ?? {}
-      ask(({ store }) => store.dropChanges(seq, 1 + pick(2_000)))
+      ask(({ store }) => store.dropChanges(seq + pick(5)))
     },
     operate() {
       const secrets = { current: 'whsec_AAAA', previous: 'whsec_AAAB', previousUntil: 0 }

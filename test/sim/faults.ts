@@ -35,6 +35,13 @@ export const faults: readonly Fault[] = [
     profile: 'slow commits',
   },
   {
+    name: 'a sequence that stays behind its rows',
+    file: 'src/store/postgres/prepare.ts',
+    text: 'const isMoved = await raiseSequence(sql)',
+    broken: 'const isMoved = false',
+    profile: 'moved database',
+  },
+  {
     name: 'a take that does not compare the position',
     file: 'src/store/postgres/receivers.ts',
     text: '        AND position = $' + '{before}\n',
@@ -43,7 +50,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'a worker whose epoch is not checked',
-    file: 'src/webhooks/leases.ts',
+    file: 'src/webhooks/sender.ts',
     text: 'if (epochs.get(worker.id) !== worker.epoch) drop(worker)',
     broken: 'if (!epochs.has(worker.id)) drop(worker)',
     profile: 'lost leases',
@@ -64,7 +71,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'a lease that lasts while its machine is suspended',
-    file: 'src/webhooks/leases.ts',
+    file: 'src/webhooks/sender.ts',
     text: 'Math.max(performance.now() - claimedAt.monotonic, Date.now() - claimedAt.wall)',
     broken: 'performance.now() - claimedAt.monotonic',
     profile: 'suspended machines',

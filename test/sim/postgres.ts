@@ -24,8 +24,11 @@ export interface JournalRecord {
   readonly changes: string
 }
 
+/** A row by column. */
+export type Row = Readonly<Record<string, unknown>>
+
 /** The columns that the server looks at; the others are kept as they are. */
-export interface Receiver extends Readonly<Record<string, unknown>> {
+export interface Receiver extends Row {
   readonly id: string
   readonly types: string
   readonly state: 'active' | 'paused'
@@ -50,21 +53,20 @@ export type Delivery = NewDelivery & {
   readonly receiver_id: string
   readonly attempts: number
   readonly due_at: number | null
-  readonly last_status: number | null
-  readonly last_error: string | null
 }
 
-export type Rows = Readonly<Record<string, unknown>>[] & { count?: number }
+export type Rows = Row[] & { count?: number }
 
 export interface Tables {
   /** In the order of `seq`. */
   readonly journal: readonly JournalRecord[]
   /** Names by id. */
   readonly plants: ReadonlyMap<string, string>
-  readonly receivers: ReadonlyMap<string, Receiver>
-  /** By receiver and place. */
-  readonly deliveries: ReadonlyMap<string, Delivery>
-  readonly revision: number
+  readonly receivers: readonly Receiver[]
+  readonly deliveries: readonly Delivery[]
+  readonly receiver_revision: readonly { readonly revision: number; readonly home: string }[]
+  readonly journal_life: readonly [{ readonly id: string }]
+  readonly schema_version: readonly [{ readonly version: number }]
   /** The last value of the sequence, and the number of rows that were ever committed. */
   readonly seq: number
   readonly commits: number
@@ -78,7 +80,6 @@ export interface Transaction {
   readonly effects: Effect[]
   readonly drawn: JournalRecord[]
   readonly locks: Set<string>
-  usedAt: number
   isCommitting: boolean
 }
 
@@ -86,6 +87,8 @@ export interface Transaction {
 export interface Backend {
   readonly process: Actor
   readonly timeline: number
+  /** Tells the process that the connection is lost. */
+  readonly onLost: (reason: string) => void
   transaction: Transaction | undefined
   run(text: string, values: readonly unknown[]): Promise<Rows>
 }
@@ -96,34 +99,12 @@ export interface Weather {
   runMs(text: string): number
   /** How long a commit waits for a standby. */
   commitMs(): number
-  /** The chance that a statement breaks its connection, and that one cannot be opened. */
-  lost: number
-  refused: number
+  /** Whether a statement breaks its connection, and whether one cannot be opened. */
+  isLost(): boolean
+  isRefused(): boolean
 }
 
-export interface Server {
-  readonly actor: Actor
-  readonly weather: Weather
-  readonly truth: Truth
-  tables(): Tables
-  isUp(): boolean
-  connect(process: Actor, onLost: (reason: string) => void): Backend
-  disconnect(backend: Backend): void
-  begin(backend: Backend): undefined
-  commit(backend: Backend): Promise<undefined>
-  rollback(backend: Backend): undefined
-  /** Changes the tables: when the transaction commits, or at once if there is none. */
-  write(backend: Backend, effect: Effect, durability: 'synced' | 'not synced'): void
-  draw(backend: Backend, row: Omit<JournalRecord, 'seq'>): void
-  lock(backend: Backend, ids: readonly string[]): Promise<void>
-  /** The transactions that hold a lock on the sequence. */
-  holders(): string[]
-  /** Transactions that may still commit. */
-  open(): Iterable<Transaction>
-  failOver(downMs: number): void
-  /** Breaks the connections of a process that is killed or cut off. */
-  cut(process: Actor): void
-}
+export type Server = ReturnType<typeof buildServer>
 
 let current: Server | undefined
 
@@ -134,10 +115,9 @@ export function server(): Server {
 }
 
 export const journalId = 'abcdefabcdef'
+export const plantIds = ['1', '2', '3', '4']
 /** The row with which the journal begins. */
 export const since = 1
-/** How long a transaction may be idle, as the settings of the service say. */
-const idleMs = 5_000
 /** The states that an asynchronous standby may be at. */
 const maxKept = 12
 
@@ -146,7 +126,7 @@ export function buildServer(
   weather: Weather,
   truth: Truth,
   standby: 'synchronous' | 'asynchronous',
-): Server {
+) {
   const { pause, plan, pick, chance, between, note, fail, newActor } = world()
   const actor = newActor('server')
   let tables = first
@@ -157,7 +137,7 @@ export function buildServer(
   let ids = 0
   const holders = new Set<string>()
   const open = new Set<Transaction>()
-  const backends = new Map<Backend, (reason: string) => void>()
+  const backends = new Set<Backend>()
   let waiters: (() => void)[] = []
 
   function apply(effects: readonly Effect[], durability: 'synced' | 'not synced'): void {
@@ -195,24 +175,8 @@ export function buildServer(
     plan(between(0, 2), 'locks are released', () => release(transaction), actor)
   }
 
-  function watchIdle(backend: Backend, transaction: Transaction): void {
-    const check = () => {
-      if (backend.transaction !== transaction || transaction.isCommitting) return
-      const leftMs = Math.min(transaction.usedAt + idleMs - world().now(), idleMs)
-      if (leftMs > 0) plan(leftMs, 'an idle transaction is checked', check, actor)
-      else {
-        rollback(backend)
-        lose(backend, backends.get(backend) ?? (() => {}))
-        backends.delete(backend)
-      }
-    }
-    plan(idleMs, 'an idle transaction is checked', check, actor)
-  }
-
-  /** Tells the process that a connection is lost. */
-  function lose(backend: Backend, onLost: (reason: string) => void): void {
-    const run = () => onLost('ECONNRESET')
-    plan(between(0, 100), 'a connection is lost', run, backend.process)
+  function lose({ process, onLost }: Backend): void {
+    plan(between(0, 100), 'a connection is lost', () => onLost('ECONNRESET'), process)
   }
 
   /** The server still runs what it has received, and notices the end some time after that. */
@@ -227,20 +191,16 @@ export function buildServer(
   function connect(process: Actor, onLost: (reason: string) => void): Backend {
     let tail: Promise<unknown> = Promise.resolve()
     const backend: Backend = {
-      process,
-      timeline,
+      ...{ process, timeline, onLost },
       transaction: undefined,
       run(text, values) {
         const done = tail.then(async () => {
           const delayMs = weather.runMs(text)
           if (delayMs > 0) await pause(delayMs)
           if (!backends.has(backend)) return new Promise<never>(() => {})
-          const { transaction } = backend
-          if (transaction !== undefined) transaction.usedAt = Infinity
           const rows = await runStatement(backend, text, values)
           // A server that is gone answers nothing.
           if (backend.timeline !== timeline) return new Promise<never>(() => {})
-          if (transaction !== undefined) transaction.usedAt = world().now()
           return rows
         })
         // Whatever fails here is a fault of the simulation.
@@ -248,7 +208,7 @@ export function buildServer(
         return done
       },
     }
-    backends.set(backend, onLost)
+    backends.add(backend)
     return backend
   }
 
@@ -270,12 +230,13 @@ export function buildServer(
     waiters = []
     // Records of commits that nobody has seen yet may have reached the standby.
     for (const one of isLatest ? waiting.slice(0, pick(waiting.length + 1)) : []) {
-      publish(one)
+      // Its numbers are in the log before its commit is.
       drawn = Math.max(drawn, ...one.drawn.map(({ seq }) => seq))
+      publish(one)
     }
-    for (const [backend, onLost] of backends) {
+    for (const backend of backends) {
       // Some connections are silent: the heartbeat has to notice.
-      if (!chance(0.3)) lose(backend, onLost)
+      if (!chance(0.3)) lose(backend)
     }
     backends.clear()
     const start = () => {
@@ -285,7 +246,7 @@ export function buildServer(
     plan(downMs, 'the server starts', start, actor)
   }
 
-  current = {
+  const api = {
     actor,
     weather,
     truth,
@@ -295,26 +256,29 @@ export function buildServer(
     rollback,
     tables: () => tables,
     isUp: () => isUp,
+    /** The last value of the sequence, as every transaction sees it. */
+    lastValue: () => drawn,
+    /** The transactions that hold a lock on the sequence. */
     holders: () => [...holders],
-    open: () => open,
-    cut(process) {
-      for (const [backend, onLost] of backends) {
+    /** Transactions that may still commit. */
+    open: (): ReadonlySet<Transaction> => open,
+    /** Breaks the connections of a process that is killed or cut off. */
+    cut(process: Actor): void {
+      for (const backend of backends) {
         if (backend.process !== process) continue
-        lose(backend, onLost)
+        lose(backend)
         disconnect(backend)
       }
     },
-    begin(backend) {
+    begin(backend: Backend): undefined {
       const id = `${backend.timeline}/${++ids}`
       const transaction = {
-        ...{ id, effects: [], drawn: [], locks: new Set<string>() },
-        ...{ usedAt: world().now(), isCommitting: false },
+        ...{ id, effects: [], drawn: [], locks: new Set<string>(), isCommitting: false },
       }
       backend.transaction = transaction
       open.add(transaction)
-      watchIdle(backend, transaction)
     },
-    async commit(backend) {
+    async commit(backend: Backend): Promise<undefined> {
       const { transaction } = backend
       if (transaction === undefined) return
       transaction.isCommitting = true
@@ -326,18 +290,25 @@ export function buildServer(
       await pause(between(0, 2))
       if (backend.timeline === timeline) release(transaction)
     },
-    write(backend, effect, durability) {
+    /** Changes the tables: when the transaction commits, or at once if there is none. */
+    write(backend: Backend, effect: Effect, durability: 'synced' | 'not synced'): void {
       if (backend.transaction === undefined) apply([effect], durability)
       else backend.transaction.effects.push(effect)
     },
-    draw({ transaction }, row) {
+    draw({ transaction }: Backend, row: Omit<JournalRecord, 'seq'>): void {
       if (transaction === undefined) throw new Error('A row is drawn in a transaction.')
       const seq = ++drawn
       transaction.drawn.push({ ...row, seq })
       holders.add(transaction.id)
       note(`server: ${transaction.id} draws ${seq}`)
     },
-    async lock(backend, wanted) {
+    /** Raises the sequence, at once. */
+    raise({ transaction }: Backend, seq: number): undefined {
+      drawn = seq
+      if (transaction !== undefined) holders.add(transaction.id)
+      note(`server: the sequence is raised to ${seq}`)
+    },
+    async lock(backend: Backend, wanted: readonly string[]): Promise<undefined> {
       const { transaction } = backend
       const isTaken = () =>
         [...open].some((one) => one !== transaction && wanted.some((id) => one.locks.has(id)))
@@ -347,7 +318,8 @@ export function buildServer(
       for (const id of wanted) transaction?.locks.add(id)
     },
   }
-  return current
+  current = api
+  return api
 }
 
 function insert({ journal }: Tables, row: JournalRecord): Pick<Tables, 'journal'> {

@@ -5,25 +5,16 @@
 import { Failure } from '../../src/contract/errors.ts'
 import { buildReader, type JournalReader } from '../../src/journal/reader.ts'
 import type { JournalEvent } from '../../src/journal/row.ts'
-import { toEventJson } from '../../src/json/to-json.ts'
+import { toEventJson } from '../../src/json/plant-json.ts'
 import { openPrimary } from '../../src/store/postgres/primary.ts'
 import { buildPostgresStore } from '../../src/store/postgres/store.ts'
 import type { Store } from '../../src/store/store.ts'
+import type { SenderSettings } from '../../src/webhooks/sender.ts'
 import { openSender } from '../../src/webhooks/sender.ts'
-import type { SenderSettings } from '../../src/webhooks/settings.ts'
 import { server } from './postgres.ts'
 import { type Actor, world } from './world.ts'
 
-export interface Service {
-  readonly actor: Actor
-  readonly store: Store
-  /** Sends a request from a client to this process. */
-  readonly fetch: typeof fetch
-  /** Resets the connections of clients. */
-  reset(): void
-  /** Ends it as SIGTERM does. */
-  close(): Promise<void>
-}
+export type Service = Awaited<ReturnType<typeof startService>>
 
 /** How many plants a page of the list has: few, so that a list takes several requests. */
 const pagePlants = 2
@@ -37,7 +28,7 @@ export async function openStore(): Promise<Store> {
 }
 
 /** Starts a process, as the current actor. */
-export async function startService(settings: Partial<SenderSettings>): Promise<Service> {
+export async function startService(settings: Partial<SenderSettings>) {
   const store = await openStore()
   const reader = buildReader(store)
   const logger = { debug() {}, info() {}, warn() {} }
@@ -47,7 +38,8 @@ export async function startService(settings: Partial<SenderSettings>): Promise<S
     actor: world().actor(),
     store,
     ...buildConnections(world().actor(), handle),
-    async close() {
+    /** Ends it as SIGTERM does. */
+    async close(): Promise<void> {
       await sender.close()
       await store.close()
     },
@@ -142,8 +134,8 @@ function toFrame(event: JournalEvent): string {
 }
 
 /** The way between clients and a process: requests and answers take time, and may be lost. */
-function buildConnections(process: Actor, handle: Handle): Pick<Service, 'fetch' | 'reset'> {
-  const { plan, chance, actor } = world()
+function buildConnections(process: Actor, handle: Handle) {
+  const { plan, actor } = world()
   const { weather } = server()
   const open = new Set<() => void>()
 
@@ -188,7 +180,7 @@ function buildConnections(process: Actor, handle: Handle): Pick<Service, 'fetch'
 
     async function answer(): Promise<void> {
       const { status, headers, text, stream } = await handle(url, accept)
-      if (chance(weather.lost)) return reset()
+      if (weather.isLost()) return reset()
       deliver('a response arrives', () => {
         resolve(new Response(body, { status, headers }))
         controller?.enqueue(encoder.encode(text))
@@ -215,9 +207,11 @@ function buildConnections(process: Actor, handle: Handle): Pick<Service, 'fetch'
   }
 
   return {
-    fetch: (input, init) =>
+    /** Sends a request from a client to this process. */
+    fetch: (...[input, init]: Parameters<typeof fetch>) =>
       request(new URL(String(input)), new Headers(init?.headers).get('Accept'), init?.signal),
-    reset() {
+    /** Resets the connections of clients. */
+    reset(): void {
       for (const reset of [...open]) reset()
     },
   }

@@ -1,9 +1,9 @@
 /** The story of one seed: processes, writers, mirrors and operators beside faults, then quiet. */
 import { PlantStore } from '../../client/index.ts'
 import { type Kind, toLine, toRow } from '../../src/journal/row.ts'
-import { writeRow } from '../../src/store/postgres/journal.ts'
 import { inTransaction, type Sql } from '../../src/store/postgres/sql.ts'
-import type { SenderSettings } from '../../src/webhooks/settings.ts'
+import { schemaVersion } from '../../src/store/tables.ts'
+import type { SenderSettings } from '../../src/webhooks/sender.ts'
 import '../../src/webhooks/worker.ts'
 import {
   type Conditions,
@@ -17,13 +17,14 @@ import { disturb } from './disturb.ts'
 import {
   buildServer,
   journalId,
+  plantIds,
   type Receiver,
   type Server,
   since,
   type Tables,
 } from './postgres.ts'
 import { type Service, startService } from './service.ts'
-import { changePlants } from './statements.ts'
+import { addRow, changePlants } from './statements.ts'
 import { setManners } from './transport.ts'
 import { buildTruth, type Truth } from './truth.ts'
 import { type Actor, buildWorld, type World } from './world.ts'
@@ -39,7 +40,6 @@ export interface Run {
 
 /** How long the quiet after the faults may last. */
 const quietMs = 120_000
-const plantCount = 4
 
 export async function simulate(
   seed: number,
@@ -74,8 +74,11 @@ export interface Stage {
 async function tell(world: World, profile: Profile | undefined): Promise<void> {
   const conditions = chooseConditions(world, profile)
   const truth = buildTruth()
-  const weather = chooseWeather(world, conditions)
-  const server = buildServer(newTables(conditions), weather, truth, conditions.standby)
+  const isCalm = () => stage.isCalm
+  const weather = chooseWeather(world, conditions, isCalm)
+  const tables = newTables(conditions)
+  const server = buildServer(tables, weather, truth, conditions.standby)
+  for (const row of tables.journal) if (row.count > 0) truth.commit(row)
   const settings = {
     timeoutMs: 2_000,
     retryDelaysMs: Array.from({ length: conditions.attempts }, (_, n) =>
@@ -86,8 +89,7 @@ async function tell(world: World, profile: Profile | undefined): Promise<void> {
   const stage: Stage = {
     ...{ world, server, truth, conditions, settings, services: [], processes: [], isCalm: false },
   }
-  const manners = chooseManners(world, conditions)
-  setManners(manners)
+  setManners(chooseManners(world, conditions, isCalm))
   world.note(JSON.stringify(conditions))
   for (let n = 1; n <= conditions.services; n++) keepService(stage, `service ${n}`)
   for (let n = 1; n <= conditions.writers; n++) runWriter(stage, `writer ${n}`)
@@ -95,14 +97,12 @@ async function tell(world: World, profile: Profile | undefined): Promise<void> {
   for (let n = 1; n <= conditions.followers; n++) runReader(stage, `follower ${n}`, 'follower')
   await disturb(stage)
   stage.isCalm = true
-  weather.calm()
-  manners.calm()
   world.note('quiet begins')
   await settleDown(stage)
   world.end()
 }
 
-function newTables({ receivers }: Conditions): Tables {
+function newTables({ receivers, isMoved }: Conditions): Tables {
   const rows = receivers.map((types, index): Receiver => {
     const id = `whk_${index + 1}`
     return {
@@ -113,12 +113,17 @@ function newTables({ receivers }: Conditions): Tables {
       ...{ lease_owner: null, lease_until: 0, lease_epoch: 0 },
     }
   })
+  const first = { seq: since, nonce: 1, at: 0, count: 0, changes: '' }
+  const moved = { id: plantIds[0] as string, name: 'moved' }
+  const change = toLine('c', undefined, { id: BigInt(moved.id), name: moved.name })
   return {
-    journal: [{ seq: since, nonce: 1, at: 0, count: 0, changes: '' }],
-    plants: new Map(),
-    receivers: new Map(rows.map((row) => [row.id, row])),
-    deliveries: new Map(),
-    ...{ revision: 1, seq: since, commits: 0 },
+    journal: isMoved ? [first, { ...toRow([change]), seq: since + 30 }] : [first],
+    plants: new Map(isMoved ? [[moved.id, moved.name]] : []),
+    ...{ receivers: rows, deliveries: [] },
+    receiver_revision: [{ revision: 1, home: isMoved ? 'another' : 'sim/1' }],
+    journal_life: [{ id: journalId }],
+    schema_version: [{ version: schemaVersion }],
+    ...{ seq: since, commits: isMoved ? 1 : 0 },
   }
 }
 
@@ -164,6 +169,8 @@ function runWriter(stage: Stage, name: string): void {
   let count = 0
   processes.push(actor)
   world.as(actor, async () => {
+    // The first process prepares the database.
+    while (stage.services.length === 0) await world.pause(10)
     while (!stage.isCalm) {
       const connection = await openConnection().catch(() => undefined)
       try {
@@ -188,7 +195,10 @@ function runWriter(stage: Stage, name: string): void {
       const lines = found.flatMap(({ id, kind, name: text }) =>
         text === null ? [] : [toLine(kind, undefined, { id: BigInt(id), name: text })],
       )
-      if (lines.length > 0) await writeRow(sql, toRow(lines))
+      if (lines.length > 0) {
+        const { at, nonce, count: changes, changes: text } = toRow(lines)
+        await sql.run(addRow, [at, nonce, changes, text])
+      }
       if (world.chance(conditions.stalls)) await world.pause(world.between(300, 3_500))
       if (!isKept) throw new Error('rolled back')
     })
@@ -199,7 +209,7 @@ function runWriter(stage: Stage, name: string): void {
 
   function pickPlants(): string[] {
     const length = world.chance(0.5) ? 1 : 1 + world.pick(6)
-    return Array.from({ length }, () => String(1 + world.pick(plantCount)))
+    return Array.from({ length }, () => world.oneOf(plantIds))
   }
 }
 
@@ -257,7 +267,7 @@ async function settleDown({ world, server, services, truth, conditions }: Stage)
     const isOver = services.length === conditions.services && [...server.open()].length === 0
     const unfinished = isOver ? truth.findUnfinished() : ['processes or transactions are under way']
     if (unfinished.length === 0) return
-    for (const { id, state } of server.tables().receivers.values()) {
+    for (const { id, state } of server.tables().receivers) {
       const [service] = services
       if (state !== 'paused' || service === undefined) continue
       const { receivers } = service.store

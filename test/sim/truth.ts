@@ -43,27 +43,16 @@ interface Plant {
   readonly name: string
 }
 
-export interface Truth {
-  commit(row: JournalRecord): void
-  /** Only this many rows of the log are left. */
-  failOver(commits: number): void
-  noteDeleted(rows: readonly JournalRecord[]): void
-  noteGivenUp(receiver: string, position: string): void
-  checkPage(from: string, page: JournalPage | 'gone' | 'off'): void
-  /** Call it when the end is asked for. It returns what judges the answer. */
-  askEnd(): (position: string) => void
-  add(name: string, kind: 'mirror' | 'follower'): { tell(told: Told): void; leave(): void }
-  /** A process begins to send to a receiver. Each request arrives, and may be taken. */
-  addSender(receiver: string): { arrive(position: string): void; take(position: string): void }
-  /** What is not yet as it must be in the end. */
-  findUnfinished(): string[]
-}
+export type Truth = ReturnType<typeof buildTruth>
+
+/** The position under the first id of the journal: a process may rename it at its start. */
+const toFirst = (position: string) => position.replace(/^\w+/, journalId)
 
 const types: Record<string, string> = {
   ...{ c: 'plant.created', r: 'plant.replaced', d: 'plant.deleted' },
 }
 
-export function buildTruth(): Truth {
+export function buildTruth() {
   /** The changes of every row, in the order of their commits. */
   let log: Change[][] = []
   /** All changes in the order of the journal. */
@@ -147,23 +136,24 @@ export function buildTruth(): Truth {
 
   function tell(follower: Follower, told: Told): void {
     const { plants, name } = follower
-    note(`${name}: ${told.type} ${'position' in told ? told.position : ''}`)
+    const position = 'position' in told ? toFirst(told.position) : ''
+    note(`${name}: ${told.type} ${position}`)
     if (told.type === 'reset') {
       plants?.clear()
       follower.position = undefined
       follower.isMisled = false
       return
     }
-    if (told.type === 'synced') checkSynced(follower, told.position)
+    if (told.type === 'synced') checkSynced(follower, position)
     else {
       if (told.type === 'plant.deleted') plants?.delete(String(told.plant.id))
       else plants?.set(String(told.plant.id), told.plant.name)
       // Until it is synced, a mirror is told again of changes that its list has shown.
       if (told.type === 'plant' || (plants !== undefined && follower.position === undefined)) return
-      checkEvent(follower, told.position, told.plant)
+      checkEvent(follower, position, told.plant)
     }
-    follower.position = told.position
-    if (!isPositionKnown(told.position)) follower.isMisled = true
+    follower.position = position
+    if (!isPositionKnown(position)) follower.isMisled = true
   }
 
   const isOwed = (receiver: string, { takenBy, notOwedTo, type }: Change) =>
@@ -185,7 +175,7 @@ export function buildTruth(): Truth {
   }
 
   return {
-    commit({ seq, nonce, changes: text }) {
+    commit({ seq, nonce, changes: text }: JournalRecord): void {
       const list = text.split('\n').map((line, index): Change => {
         const [kind = '', , plant = '', name = '""'] = line.split('\t')
         const position = toPosition({ journalId, seq, nonce, index: index + 1 })
@@ -198,7 +188,8 @@ export function buildTruth(): Truth {
       sort()
     },
 
-    failOver(commits) {
+    /** Only this many rows of the log are left. */
+    failOver(commits: number): void {
       const lost = log.slice(commits).flat()
       era++
       log = log.slice(0, commits)
@@ -212,24 +203,27 @@ export function buildTruth(): Truth {
       }
     },
 
-    noteDeleted(rows) {
+    noteDeleted(rows: readonly JournalRecord[]): void {
       const drawn = [...server().open()].flatMap((one) => one.drawn.map(({ seq }) => seq))
       const lowest = Math.min(...drawn)
       const deleted = new Set(rows.map(({ seq }) => seq))
       for (const change of changes) {
         if (change.seq > lowest && deleted.has(change.seq)) holes.add(change)
       }
-      for (const { id, position } of server().tables().receivers.values()) {
+      for (const { id, position } of server().tables().receivers) {
         const unread = changes.slice(countUpTo(String(position)))
         for (const { seq, notOwedTo } of unread) if (deleted.has(seq)) notOwedTo.add(String(id))
       }
     },
 
-    noteGivenUp: (receiver, position) => byPosition.get(position)?.notOwedTo.add(receiver),
+    noteGivenUp(receiver: string, position: string): void {
+      byPosition.get(toFirst(position))?.notOwedTo.add(receiver)
+    },
 
-    checkPage(from, page) {
+    checkPage(from: string, page: JournalPage | 'gone' | 'off'): void {
       if (typeof page === 'string') return
-      const { begin, end, events } = page
+      const { events } = page
+      const [begin, end] = [toFirst(page.begin), toFirst(page.end)]
       checkSettled(end, 'the end of a page')
       checkSettled(begin, 'the beginning of a page')
       if (!isPositionKnown(begin) || !isPositionKnown(end)) return
@@ -238,12 +232,13 @@ export function buildTruth(): Truth {
       if (from === 'oldest' && first !== undefined && first.seq < seq) {
         fail(`a page from the oldest change begins at row ${seq}, but row ${first.seq} is there`)
       }
-      const told = new Set(events.map(({ position }) => position))
+      const told = new Set(events.map(({ position }) => toFirst(position)))
       const missing = listBetween(begin, end).find(({ position }) => !told.has(position))
       if (missing !== undefined) fail(`a page up to ${end} lacks ${missing.position}`)
     },
 
-    askEnd() {
+    /** Call it when the end is asked for. It returns what judges the answer. */
+    askEnd(): (position: string) => void {
       const eraBefore = era
       const newest = changes.at(-1)?.seq ?? since
       return (position) => {
@@ -254,30 +249,35 @@ export function buildTruth(): Truth {
       }
     },
 
-    add(name, kind) {
+    add(name: string, kind: 'mirror' | 'follower') {
       const plants = kind === 'mirror' ? new Map<string, string>() : undefined
       const follower: Follower = { name, plants, position: undefined, isMisled: false }
       followers.add(follower)
-      return { tell: (told) => tell(follower, told), leave: () => followers.delete(follower) }
+      return {
+        tell: (told: Told): void => tell(follower, told),
+        leave: (): unknown => followers.delete(follower),
+      }
     },
 
-    addSender(receiver) {
+    /** A process begins to send to a receiver. Each request arrives, and may be taken. */
+    addSender(receiver: string) {
       const eraBefore = era
       return {
-        arrive(position) {
+        arrive(position: string): void {
           note(`${receiver}: gets ${position}`)
-          const change = byPosition.get(position)
+          const change = byPosition.get(toFirst(position))
           // What was known before a failover may be repeated after it.
           if (change !== undefined && era === eraBefore) checkArrival(receiver, change)
         },
-        take(position) {
+        take(position: string): void {
           note(`${receiver}: takes ${position}`)
-          byPosition.get(position)?.takenBy.add(receiver)
+          byPosition.get(toFirst(position))?.takenBy.add(receiver)
         },
       }
     },
 
-    findUnfinished() {
+    /** What is not yet as it must be in the end. */
+    findUnfinished(): string[] {
       const { plants, deliveries, receivers } = server().tables()
       const last = changes.at(-1)?.position ?? ''
       const unfinished: string[] = []
@@ -290,11 +290,11 @@ export function buildTruth(): Truth {
           unfinished.push(`${name} has ${show(own)}, not ${show(plants)}`)
         }
       }
-      for (const id of receivers.keys()) {
+      for (const { id } of receivers) {
         const owed = changes.find((change) => isOwed(id, change))
         if (owed !== undefined) unfinished.push(`${id} has not got ${owed.position}`)
       }
-      for (const row of deliveries.values()) {
+      for (const row of deliveries) {
         if (row.due_at !== null) unfinished.push(`the delivery of ${row.position} waits`)
       }
       return unfinished
@@ -303,7 +303,8 @@ export function buildTruth(): Truth {
 }
 
 function wants(receiver: string, type: string): boolean {
-  return String(server().tables().receivers.get(receiver)?.types).includes(type)
+  const { receivers } = server().tables()
+  return receivers.some(({ id, types }) => id === receiver && types.includes(type))
 }
 
 function show(plants: ReadonlyMap<string, string>): string {

@@ -14,11 +14,11 @@
  *
  * Every step belongs to an actor: a process, the server, a client. The actor follows the code of
  * its steps through promises (`AsyncLocalStorage`), so that a timer belongs to the process that set
- * it. The steps of a stopped actor are held until it goes on, and those of a dead one are dropped.
+ * it. The steps of a stopped actor are held until it continues; those of a dead one are dropped.
  * Each actor has clocks of its own, which may step, or stand still while its machine is suspended.
  *
  * Time needs no seam in the source: while a world runs, the global timers, clocks and
- * `Math.random` are those of the world, and `hooks.ts` maps `node:timers/promises` to them.
+ * `Math.random` are those of the world, and `worker.ts` maps `node:timers/promises` to them.
  *
  * `simulate.ts` is the story of one seed: processes, writers, followers, mirrors and operators
  * beside disturbances (`disturb.ts`), under the conditions of the seed (`conditions.ts`), then a
@@ -61,42 +61,7 @@ export class Violation extends Error {}
 const maxSteps = 400_000
 const epochMs = Date.UTC(2026, 0, 1)
 
-export interface World {
-  readonly seed: number
-  now(): number
-  /** A number from 0 up to 1. */
-  random(): number
-  /** An integer below `count`. */
-  pick(count: number): number
-  chance(probability: number): boolean
-  between(least: number, most: number): number
-  oneOf<One>(some: readonly One[]): One
-  newActor(name: string): Actor
-  /** Takes the steps that are not those of a process, such as a disturbance. */
-  readonly nobody: Actor
-  /** Plans a step, of the current actor unless another is given. */
-  plan(delayMs: number, label: string, run: () => void, actor?: Actor): Step
-  /** Waits as a process does: not while it is stopped. */
-  pause(delayMs: number): Promise<void>
-  stop(actor: Actor): void
-  /** Lets it go on. If its machine was suspended, its monotonic clock has missed that time. */
-  resume(actor: Actor, suspendedMs?: number): void
-  kill(actor: Actor): void
-  /** Runs a function as an actor. */
-  as<Value>(actor: Actor, run: () => Value): Value
-  /** The actor whose code runs. */
-  actor(): Actor
-  /** Adds a line to the trace. */
-  note(line: string): void
-  /** Ends the run with a broken promise. */
-  fail(message: string): void
-  /** Begins, and takes steps until it ends or fails. */
-  run(begin: () => void): Promise<void>
-  end(): void
-  steps(): number
-  hash(): string
-  readonly trace: string[]
-}
+export type World = ReturnType<typeof buildWorld>
 
 const currentActor = new AsyncLocalStorage<Actor>()
 let current: World | undefined
@@ -108,9 +73,10 @@ export function world(): World {
 }
 
 /** Builds a world. It keeps a trace only if that is wanted: building the lines takes time. */
-export function buildWorld(seed: number, tracing: 'traced' | 'untraced'): World {
+export function buildWorld(seed: number, tracing: 'traced' | 'untraced') {
   const random = buildRandom(seed)
   const trace: string[] = []
+  /** Takes the steps that are not those of a process, such as a disturbance. */
   const nobody = newActor('world')
   const queue: Step[] = []
   let now = 0
@@ -124,6 +90,7 @@ export function buildWorld(seed: number, tracing: 'traced' | 'untraced'): World 
     return { name, state: 'running', held: [], lagMs: 0, skewMs: 0 }
   }
 
+  /** The actor whose code runs. */
   const actor = () => currentActor.getStore() ?? nobody
 
   function add(delayMs: number, label: string, run: () => void, of: Actor, isTimer: boolean) {
@@ -162,6 +129,7 @@ export function buildWorld(seed: number, tracing: 'traced' | 'untraced'): World 
     return true
   }
 
+  /** Lets it continue. If its machine was suspended, its monotonic clock has missed that time. */
   function resume(of: Actor, suspendedMs = 0): void {
     if (of.state !== 'stopped') return
     of.state = 'running'
@@ -172,41 +140,49 @@ export function buildWorld(seed: number, tracing: 'traced' | 'untraced'): World 
     queue.sort((one, other) => (isLater(one, other) ? -1 : 1))
   }
 
-  const api: World = {
-    seed,
-    trace,
+  const api = {
     nobody,
     random,
     newActor,
     actor,
-    note,
     resume,
+    trace,
     now: () => now,
-    pick: (count) => Math.floor(random() * count),
-    chance: (probability) => random() < probability,
-    between: (least, most) => least + random() * (most - least),
-    oneOf: (some) => some[Math.floor(random() * some.length)] as never,
-    plan: (delayMs, label, run, of = actor()) => add(delayMs, label, run, of, false),
-    pause: (delayMs) => new Promise((resolve) => add(delayMs, 'pause', resolve, actor(), false)),
-    stop(of) {
+    steps: () => steps,
+    hash: () => (hash >>> 0).toString(16).padStart(8, '0'),
+    /** An integer below `count`. */
+    pick: (count: number) => Math.floor(random() * count),
+    chance: (probability: number) => random() < probability,
+    between: (least: number, most: number) => least + random() * (most - least),
+    oneOf: <One>(some: readonly One[]): One => some[Math.floor(random() * some.length)] as One,
+    /** Plans a step, of the current actor unless another is given. */
+    plan: (delayMs: number, label: string, run: () => void, of = actor()) =>
+      add(delayMs, label, run, of, false),
+    /** Waits as a process does: not while it is stopped. */
+    pause: (delayMs: number): Promise<void> =>
+      new Promise((resolve) => add(delayMs, 'pause', resolve, actor(), false)),
+    stop(of: Actor): void {
       if (of.state === 'running') of.state = 'stopped'
     },
-    kill(of) {
+    kill(of: Actor): void {
       of.state = 'dead'
       of.held = []
     },
-    as: (of, run) => currentActor.run(of, run),
-    fail(message) {
+    /** Runs a function as an actor. */
+    as: <Value>(of: Actor, run: () => Value): Value => currentActor.run(of, run),
+    /** Adds a line to the trace. */
+    note,
+    /** Ends the run with a broken promise. */
+    fail(message: string): void {
       failure ??= new Violation(message)
       note(`BROKEN: ${message}`)
       isOver = true
     },
-    end() {
+    end(): void {
       isOver = true
     },
-    steps: () => steps,
-    hash: () => (hash >>> 0).toString(16).padStart(8, '0'),
-    run(begin) {
+    /** Begins, and takes steps until it ends or fails. */
+    run(begin: () => void): Promise<void> {
       const restore = replaceGlobals(api, (delayMs, run) =>
         add(Math.max(Math.trunc(delayMs) || 1, 1), 'timer', run, actor(), true),
       )

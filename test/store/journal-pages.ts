@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict'
-import type { JournalEvent, JournalPage, Position, Store } from '../../src/store/store.ts'
+import {
+  type JournalEvent,
+  type JournalPage,
+  type Position,
+  type Store,
+  toPlant,
+} from '../../src/store/store.ts'
 
 export async function readPage(
   store: Store,
@@ -9,6 +15,11 @@ export async function readPage(
   const page = await store.readJournal(after, limit)
   assert.ok(typeof page === 'object', `the journal answers "${page}"`)
   return page
+}
+
+/** The ids of the plants of a page. */
+export async function readIds(store: Store, after: Position | 'oldest'): Promise<bigint[]> {
+  return (await readPage(store, after)).events.map((event) => toPlant(event).id)
 }
 
 /** Every change, read in pages of this size. */

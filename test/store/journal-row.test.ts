@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { limits } from '../../src/contract/limits.ts'
-import { type Reading, readRow, toLine, toPlant, toRow } from '../../src/journal/row.ts'
+import { toLine, toPage, toPlant, toRow } from '../../src/journal/row.ts'
 
 const types = { c: 'plant.created', r: 'plant.replaced', d: 'plant.deleted' } as const
 
@@ -31,26 +31,32 @@ interface Noted {
   readonly tag: string | undefined
 }
 
-function toChanges(changes: readonly Noted[]): string {
-  const lines = changes.map(({ kind, tokenId, id, name, tag }) =>
+function toLines(changes: readonly Noted[]): string[] {
+  return changes.map(({ kind, tokenId, id, name, tag }) =>
     toLine(kind, tokenId, tag === undefined ? { id, name } : { id, name, tag }),
   )
-  return toRow(lines).changes
+}
+
+const cursor = { journalId: 'abcdefabcdef', seq: 1, nonce: 1, index: 0 }
+
+/** The page of one row after some of its changes. */
+function read(changes: string, count: number, index = 0) {
+  return toPage({ ...cursor, index }, [{ cursor, count, at: 7, changes }], 100)
 }
 
 describe('the text of a row', () => {
   it('says every change to the last digit, after any of its cursors', () => {
     fc.assert(
-      fc.property(changes, fc.nat(8), (noted, index) => {
-        const reading: Reading = { events: [], limit: 100, bytes: 0 }
-        const cursor = { journalId: 'abcdefabcdef', seq: 1, nonce: 1, index }
-        assert.ok(readRow({ at: 7, changes: toChanges(noted) }, cursor, reading))
-        const read = reading.events.map((event) => {
+      fc.property(changes, fc.nat(8), (noted, place) => {
+        const index = Math.min(place, noted.length)
+        const page = read(toRow(toLines(noted)).changes, noted.length, index)
+        assert.ok(page.isLast)
+        const found = page.events.map((event) => {
           const { id, name, tag } = toPlant(event)
           return { type: event.type, at: event.at, tokenId: event.tokenId, id, name, tag }
         })
         assert.deepEqual(
-          read,
+          found,
           noted.slice(index).map(({ kind, ...rest }) => ({ type: types[kind], at: 7, ...rest })),
         )
       }),
@@ -61,11 +67,10 @@ describe('the text of a row', () => {
   it('gives a change that is larger than a page, and nothing after it', () => {
     const names = ['x'.repeat(limits.pageBytes + 1), 'small']
     const lines = names.map((name, index) => toLine('c', undefined, { id: BigInt(index), name }))
-    const reading: Reading = { events: [], limit: 100, bytes: 0 }
-    const cursor = { journalId: 'abcdefabcdef', seq: 1, nonce: 1, index: 0 }
-    assert.equal(readRow(toRow(lines), cursor, reading), false)
+    const { events, isLast } = read(toRow(lines).changes, lines.length)
+    assert.equal(isLast, false)
     assert.deepEqual(
-      reading.events.map((event) => toPlant(event).id),
+      events.map((event) => toPlant(event).id),
       [0n],
     )
   })
@@ -83,10 +88,8 @@ describe('the text of a row', () => {
   })
 
   it('is refused when it is damaged', () => {
-    const cursor = { journalId: 'abcdefabcdef', seq: 1, nonce: 1, index: 0 }
     for (const changes of ['', 'x\t\t1\t""', 'c', 'c\t\t1', '{"k":["c"]}']) {
-      const reading: Reading = { events: [], limit: 1, bytes: 0 }
-      assert.throws(() => readRow({ at: 7, changes }, cursor, reading), /damaged/)
+      assert.throws(() => read(changes, 1), /damaged/)
     }
   })
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { toStoreLocation } from '../../src/store/open.ts'
-import { toAddress, withPassword } from '../../src/store/postgres/address.ts'
+import { toAddress } from '../../src/store/postgres/address.ts'
 import { UnusableStore } from '../../src/store/store.ts'
 
 describe('an address of PostgreSQL', () => {
@@ -15,21 +15,17 @@ describe('an address of PostgreSQL', () => {
     ])
   })
 
-  const folder = '/var/run/postgresql'
-  const sockets: [url: string, hosts: { host: string; port: number }[]][] = [
-    [`postgres:///plants?host=${folder}`, [{ host: folder, port: 5432 }]],
-    ['postgres:///plants?host=%2Fvar%2Frun%2Fpostgresql&port=5433', [{ host: folder, port: 5433 }]],
-    [`postgres://ada@/plants?host=${folder}`, [{ host: folder, port: 5432 }]],
-    [
-      `postgres:///plants?host=${folder},b.example,::1&port=5433`,
+  it('names a Unix socket by its folder', () => {
+    const folder = '/var/run/postgresql'
+    const hosts = (url: string) => toAddress(url).hosts
+    assert.deepEqual(hosts(`postgres://ada@/plants?host=${folder}`), [{ host: folder, port: 5432 }])
+    const encoded = 'postgres:///plants?host=%2Fvar%2Frun%2Fpostgresql&port=5433'
+    assert.deepEqual(hosts(encoded), [{ host: folder, port: 5433 }])
+    assert.deepEqual(
+      hosts(`postgres:///plants?host=${folder},b.example,::1&port=5433`),
       [folder, 'b.example', '::1'].map((host) => ({ host, port: 5433 })),
-    ],
-  ]
-  for (const [url, hosts] of sockets) {
-    it(`names a Unix socket by its folder: ${url}`, () => {
-      assert.deepEqual(toAddress(url).hosts, hosts)
-    })
-  }
+    )
+  })
 
   it('has a user, a password and a database, percent-encoded or absent', () => {
     const { user, password, database } = toAddress('postgresql://a%40b:p%2Fw@host/my%20plants')
@@ -54,61 +50,35 @@ describe('an address of PostgreSQL', () => {
     })
   })
 
-  const secret = encodeURIComponent('s3 cret:/@')
-  const withSecret: [url: string, expected: string][] = [
-    ['postgres://ada@h/db', `postgres://ada:${secret}@h/db`],
-    ['postgres://ada:@h/db', `postgres://ada:${secret}@h/db`],
-    ['postgres://h/db', `postgres://:${secret}@h/db`],
-    ['postgresql://a%40b@h:1,[::1]:2', `postgresql://a%40b:${secret}@h:1,[::1]:2`],
-    ['postgres://ada@h/db?sslmode=require', `postgres://ada:${secret}@h/db?sslmode=require`],
-    ['postgres:///db?host=/tmp', `postgres://:${secret}@/db?host=/tmp`],
-    ['postgres://ada:own@h/db', 'postgres://ada:own@h/db'],
-  ]
-  for (const [url, expected] of withSecret) {
-    it(`takes a password, unless it has one: ${url}`, () => {
-      assert.equal(withPassword(url, decodeURIComponent(secret)), expected)
-    })
-  }
+  it('takes a password, unless it has one', () => {
+    const urls = ['postgres://ada@h/db', 'postgres://ada:@h/db', 'postgres:///db?host=/tmp']
+    for (const url of urls) assert.equal(toAddress(url, 's3 cret:/@').password, 's3 cret:/@')
+    assert.equal(toAddress('postgres://ada:own@h/db', 'other').password, 'own')
+  })
 
   it('trusts the authorities of the machine only for the right name', () => {
     assert.equal(toAddress('postgres://host?sslrootcert=system').parameters.sslmode, 'verify-full')
   })
 
-  const mistakes: [query: string, message: RegExp][] = [
-    ['prepare=no', /^The parameter prepare of DATABASE_URL must be true or false\.$/],
-    [
-      'sslmode=require&sslmode=disable',
-      /^DATABASE_URL has the parameter sslmode twice: leave one out\.$/,
-    ],
-    ['target_session_attrs=standby', /must be primary or read-write\.$/],
-    [
-      'password=secret',
-      /^DATABASE_URL has an unknown parameter password: it may have host, port, /,
-    ],
-    [
-      'channel_binding=require',
-      /^DATABASE_URL has channel_binding=require, which needs sslmode=require, verify-ca or verify-/,
-    ],
-    ['sslmode=verify-ca', /^DATABASE_URL has sslmode=verify-ca, which needs sslrootcert, /],
-    [
-      'sslmode=require&sslcert=x',
-      /^DATABASE_URL has only one of sslcert and sslkey: set both, or neither\.$/,
-    ],
-    ['channel_binding=on', /must be disable, prefer or require\.$/],
-    ['host=/tmp', /^DATABASE_URL has a host and the parameter host: leave one out\.$/],
-    ['port=5433', /^DATABASE_URL has a host and the parameter port: write HOST:PORT instead\.$/],
-    [
-      'connect_timeout=0',
-      /connect_timeout of DATABASE_URL must be a whole number from 1 to 600\.$/,
-    ],
-    ['connect_timeout=2s', /must be a whole number from 1 to 600\.$/],
-    ...['ssl=true', 'sslnegotiation=direct', 'keepalives=1', 'gssencmode=disable'].map(
-      (query): [query: string, message: RegExp] => [
-        query,
-        new RegExp(`^DATABASE_URL has an unknown parameter ${query.split('=')[0]}: it may have `),
-      ],
-    ),
-    ['%1B[2J=x', /^DATABASE_URL has an unknown parameter without a proper name: /],
+  const required = 'which needs sslmode=require, verify-ca or verify-full.'
+  const mistakes: [query: string, message: string][] = [
+    ['prepare=no', 'The parameter prepare of DATABASE_URL must be true or false.'],
+    ['options=', 'The parameter options of DATABASE_URL must not be empty.'],
+    ['sslmode=require&sslmode=disable', 'has the parameter sslmode twice: leave one out.'],
+    ['target_session_attrs=standby', 'must be primary or read-write.'],
+    ['password=secret', 'DATABASE_URL has an unknown parameter password: it may have host, '],
+    ['ssl=true', 'DATABASE_URL has an unknown parameter ssl: it may have host, '],
+    ['%1B[2J=x', 'DATABASE_URL has an unknown parameter without a proper name: '],
+    ['channel_binding=on', 'must be disable, prefer or require.'],
+    ['channel_binding=require', `DATABASE_URL has channel_binding=require, ${required}`],
+    ['sslmode=verify-ca', 'DATABASE_URL has sslmode=verify-ca, which needs sslrootcert, '],
+    ['sslrootcert=x', 'sslrootcert, but sslmode=prefer checks no certificate: '],
+    ['sslmode=require&sslrootcert=system', 'which needs sslmode=verify-full: '],
+    ['sslmode=require&sslcert=x', 'has only one of sslcert and sslkey: set both, or neither.'],
+    ['host=/tmp', 'DATABASE_URL has a host and the parameter host: leave one out.'],
+    ['port=5433', 'DATABASE_URL has a host and the parameter port: write HOST:PORT instead.'],
+    ['connect_timeout=0', 'connect_timeout of DATABASE_URL must be from 1 to 600 seconds.'],
+    ['connect_timeout=2s', 'must be from 1 to 600 seconds.'],
   ]
   for (const [query, message] of mistakes) {
     it(`is refused with one line that shows no value: ${query}`, () => {
@@ -116,7 +86,7 @@ describe('an address of PostgreSQL', () => {
         () => toAddress(`postgres://a:hidden@host/plants?${query}`),
         (error) =>
           error instanceof UnusableStore &&
-          message.test(error.message) &&
+          error.message.includes(message) &&
           !/secret|hidden|\n/.test(error.message),
       )
     })

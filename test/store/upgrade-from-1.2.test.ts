@@ -1,19 +1,14 @@
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
-import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { openStore, toStoreLocation } from '../../src/store/open.ts'
-import type { Position } from '../../src/store/store.ts'
 import { run } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
-import { query } from '../support/postgres.ts'
-import { authorized, json, startService, type TestService } from '../support/service.ts'
+import { authorized, startService } from '../support/service.ts'
 import { closeAfterTest } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver, verify } from '../webhooks/test-receiver.ts'
 import { start } from '../webhooks/test-sender.ts'
-import { readAll } from './journal-pages.ts'
-import { copies12, type Release12, stores12 } from './old-stores.ts'
+import { assertHoldsAll, copies12, digest, execute, listAll, stores12 } from './old-stores.ts'
 
 /** The larger of the two plants that a body could not carry today. */
 const largestId = '1048576'
@@ -21,83 +16,8 @@ const largestId = '1048576'
 const openOld = async (url: string) =>
   closeAfterTest(await openStore(toStoreLocation(url) ?? assert.fail()))
 
-/** Compares texts of a megabyte without printing them. */
-const digest = (text: string) => createHash('sha256').update(text).digest('hex')
-
-/** Every plant, by following `Link`. */
-async function listAll(service: TestService, query = ''): Promise<string[]> {
-  const found: string[] = []
-  for (let path: string | undefined = `/plants?limit=1000${query}`; path !== undefined; ) {
-    const { status, body, headers } = await service.call({ path })
-    assert.equal(status, 200)
-    found.push(...body.slice(1, -1).split(/(?<=\}),(?=\{"id":)/))
-    path = /<([^>]+)>/.exec(headers.get('link') ?? '')?.[1]
-  }
-  return found.filter((text) => text !== '')
-}
-
-async function assertHoldsAll(service: TestService, { plants }: Release12): Promise<void> {
-  const listed = await listAll(service)
-  assert.deepEqual(
-    listed.map(digest),
-    plants.map(({ json }) => digest(json)),
-  )
-}
-
-async function execute(url: string, toStatement: (schema: string) => string): Promise<void> {
-  if (!url.startsWith('sqlite:')) {
-    await query(url, toStatement('plant_store.'))
-    return
-  }
-  using db = new DatabaseSync(url.replace('sqlite:', ''))
-  db.exec(toStatement(''))
-}
-
 for (const { name, expected, newUrl } of stores12) {
   describe(`a store of release 1.2.0 on ${name}`, () => {
-    it('holds every plant with its version, and every token', async () => {
-      const service = await startService(await newUrl())
-      await assertHoldsAll(service, expected)
-      for (const { id, etag, json } of expected.plants) {
-        const { headers, body } = await service.call({ path: `/plants/${id}` })
-        assert.deepEqual([headers.get('etag'), digest(body)], [etag, digest(json)])
-      }
-      const ask = async (token: string, method: string) => {
-        const headers = { Authorization: `Bearer ${token}` }
-        const { status, body } = await service.call({ method, path: '/plants/1000', headers })
-        return status < 300 ? status : JSON.parse(body).error
-      }
-      const { reader, writer, revoked, expired } = expected.tokens
-      assert.deepEqual(
-        [
-          await ask(reader, 'GET'),
-          await ask(reader, 'DELETE'),
-          await ask(writer, 'DELETE'),
-          await ask(revoked, 'GET'),
-          await ask(expired, 'GET'),
-        ],
-        [200, 40300, 204, 40101, 40102],
-      )
-    })
-
-    it('goes on after each position of its journal, and has every change', async () => {
-      const store = await openOld(await newUrl())
-      assert.equal(await store.journalEnd(), expected.end)
-      const wanted = expected.events.map(({ position, type, plant }) => [
-        position,
-        type,
-        digest(plant),
-      ])
-      for (let index = 0; index < wanted.length; index += 30) {
-        const after = index === 0 ? 'oldest' : (expected.events[index - 1]?.position as Position)
-        const found = await readAll(store, 40, after)
-        assert.deepEqual(
-          found.map(({ position, type, plantJson }) => [position, type, digest(plantJson)]),
-          wanted.slice(index),
-        )
-      }
-    })
-
     it('reads, lists, finds, exports, sends and deletes plants beyond the size of a body', async () => {
       const url = await newUrl()
       const service = await startService(url)
@@ -138,41 +58,6 @@ for (const { name, expected, newUrl } of stores12) {
       await receiver.waitFor(2)
       assert.deepEqual(receiver.received.map(({ body }) => digest(body)).sort(), jsons.toSorted())
       assert.equal((await service.call({ path: `/plants/${largestId}` })).status, 404)
-    })
-
-    it('refuses to write plants beyond the size of a body again, and keeps them', async () => {
-      const service = await startService(await newUrl())
-      const large = expected.plants.filter(({ json }) => json.length > 50_000)
-      const download = async (path: string) =>
-        await (await fetch(service.url + path, { headers: authorized })).text()
-      for (const { id, json: body } of large) {
-        const put = { method: 'PUT', path: `/plants/${id}`, headers: json, body }
-        assert.equal(JSON.parse((await service.call(put)).body).error, 41300)
-      }
-      for (const [path, mediaType, firstLine] of [
-        ['/plants.ndjson', 'application/x-ndjson', 1],
-        ['/plants.csv', 'text/csv', 2],
-      ] as const) {
-        const { status, body } = await service.call({
-          method: 'POST',
-          path: `${path}?on-conflict=replace`,
-          headers: { 'Content-Type': mediaType },
-          body: await download(`${path}?tag=large`),
-        })
-        const { refused, ...counts } = JSON.parse(body)
-        assert.deepEqual([status, counts.invalid, counts.refusedInAll], [200, 2, 2])
-        assert.deepEqual(
-          refused.map((one: { line: number; error: number }) => [one.line, one.error]),
-          [
-            [firstLine, 41300],
-            [firstLine + 1, 41300],
-          ],
-        )
-      }
-      for (const { id, etag, json } of large) {
-        const { headers, body } = await service.call({ path: `/plants/${id}` })
-        assert.deepEqual([headers.get('etag'), digest(body)], [etag, digest(json)])
-      }
     })
 
     it('keeps its receivers, and sends what waits for them once, signed and in order', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { buildWatch } from '../../src/store/watch.ts'
+import { buildWatch } from '../../src/store/changes.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 

@@ -1,12 +1,10 @@
-import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
+import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 
 /** A certificate with its key, both as PEM. */
 export interface Certificate {
   readonly subject: string
   readonly certificate: string
   readonly key: string
-  /** The SHA-256 of the certificate, in the form in which Node.js shows it. */
-  readonly fingerprint: string
   readonly privateKey: KeyObject
 }
 
@@ -35,8 +33,8 @@ export function issueCertificate(options: CertificateOptions): Certificate {
     ...addresses.map((address) => der(0x87, Buffer.from(address.split('.').map(Number)))),
   ]
   const extensions = [
-    ...(issuer === undefined ? [toExtension('2.5.29.19', sequence(boolean))] : []),
-    ...(hosts.length > 0 ? [toExtension('2.5.29.17', sequence(...hosts))] : []),
+    ...(issuer === undefined ? [toExtension(basicConstraints, sequence(boolean))] : []),
+    ...(hosts.length > 0 ? [toExtension(subjectAltName, sequence(...hosts))] : []),
   ]
   const body = sequence(
     der(0xa0, integer(2)),
@@ -55,11 +53,6 @@ export function issueCertificate(options: CertificateOptions): Certificate {
     subject,
     certificate: `-----BEGIN CERTIFICATE-----\n${lines.join('\n')}\n-----END CERTIFICATE-----\n`,
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
-    fingerprint: createHash('sha256')
-      .update(signed)
-      .digest('hex')
-      .toUpperCase()
-      .replaceAll(/..(?!$)/g, '$&:'),
     privateKey,
   }
 }
@@ -82,18 +75,8 @@ function integer(...bytes: number[]): Buffer {
   return der(0x02, Buffer.from(bytes))
 }
 
-function toIdentifier(dotted: string): Buffer {
-  const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number)
-  const bytes = rest.flatMap((value) => {
-    const digits = [value & 0x7f]
-    for (let left = value >> 7; left > 0; left >>= 7) digits.unshift((left & 0x7f) | 0x80)
-    return digits
-  })
-  return der(0x06, Buffer.from([first * 40 + second, ...bytes]))
-}
-
-function toName(commonName: string): Buffer {
-  return sequence(der(0x31, sequence(toIdentifier('2.5.4.3'), der(0x0c, Buffer.from(commonName)))))
+function toName(name: string): Buffer {
+  return sequence(der(0x31, sequence(commonName, der(0x0c, Buffer.from(name)))))
 }
 
 function toTime(at: number): Buffer {
@@ -101,9 +84,12 @@ function toTime(at: number): Buffer {
   return der(0x17, Buffer.from(`${digits.slice(2, 14)}Z`))
 }
 
-function toExtension(identifier: string, value: Buffer): Buffer {
-  return sequence(toIdentifier(identifier), boolean, der(0x04, value))
+function toExtension(identifier: Buffer, value: Buffer): Buffer {
+  return sequence(identifier, boolean, der(0x04, value))
 }
 
 const boolean = der(0x01, Buffer.of(0xff))
-const ecdsaWithSha256 = sequence(toIdentifier('1.2.840.10045.4.3.2'))
+const basicConstraints = der(0x06, Buffer.from('551d13', 'hex'))
+const subjectAltName = der(0x06, Buffer.from('551d11', 'hex'))
+const commonName = der(0x06, Buffer.from('550403', 'hex'))
+const ecdsaWithSha256 = sequence(der(0x06, Buffer.from('2a8648ce3d040302', 'hex')))

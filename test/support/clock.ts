@@ -1,13 +1,13 @@
 import type { TestContext } from 'node:test'
 
-/** A clock that stands still until it is moved, beside the wall clock, which goes on. */
+/** A clock that stands still until it is moved, beside the wall clock, which continues. */
 export interface Clock {
   advance(ms: number): void
   /** Sets the wall clock forward, or back. */
   stepWall(ms: number): void
 }
 
-/** Stops `performance.now` in this process for the rest of the test. Timers go on as ever. */
+/** Stops `performance.now` in this process for the rest of the test. Timers continue. */
 export function stopClock(test: TestContext): Clock {
   // An integer, so that sums of times are exact.
   let nowMs = Math.ceil(performance.now())

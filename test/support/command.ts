@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
-import { devNull } from 'node:os'
+import { constants, devNull } from 'node:os'
 import { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { runProgram } from '../../src/cli/program.ts'
@@ -67,7 +67,11 @@ export function start(
       output[name] += text
     })
   }
-  const ended = once(child, 'close').then(([exitCode]): Run => ({ exitCode, ...output }))
+  const ended = once(child, 'close').then(([code, signal]): Run => {
+    // As a shell reports it.
+    const exitCode = code ?? 128 + constants.signals[signal as NodeJS.Signals]
+    return { exitCode, ...output }
+  })
 
   /** Waits until the output matches, and answers the match. */
   function waitFor(pattern: RegExp): Promise<RegExpExecArray> {
@@ -114,7 +118,7 @@ export async function run(args: string[], { folder, env = {}, input }: RunOption
   })
   const stop = () => process.emit('SIGTERM', 'SIGTERM')
   let isRunning = true
-  // A command that goes on, though the test expects its end, must not outlive the test.
+  // A command that continues, though the test expects its end, must not outlive the test.
   releaseAfterTest(() => isRunning && stop())
   try {
     const exitCode = await runProgram(['node', 'plant-store', ...args], env, terminal)

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Client } from 'pg'
-import { newCluster, openClient, startServer } from './postgres.ts'
+import { newCluster, openClient, query, startServer } from './postgres.ts'
 import { releaseAfterFile, releaseAfterTest } from './release.ts'
 
 /** Databases that are empty again: to empty one costs a fifth of making one. */
@@ -12,6 +12,18 @@ export async function newDatabase(): Promise<string> {
   releaseAfterTest(async () => {
     if (await clear(url)) empty.push(url)
   })
+  return url
+}
+
+/** A new database, of which every connection has these settings unless it asks for others. */
+export async function newDatabaseWith(settings: Readonly<Record<string, string>>): Promise<string> {
+  const url = await newDatabase()
+  const database = `ALTER DATABASE ${new URL(url).pathname.slice(1)}`
+  const texts = Object.entries(settings).map(
+    ([name, value]) => `${database} SET ${name} = ${value}`,
+  )
+  await query(url, texts.join(';'))
+  releaseAfterTest(() => query(url, `${database} RESET ALL`))
   return url
 }
 

@@ -24,7 +24,6 @@ export interface FaultyStore {
 
 /** What a test may set on every engine. */
 export type StoreOptions = Partial<BatcherBounds> & {
-  readonly newVersion?: () => bigint
   readonly journaling?: Journaling
 }
 
@@ -125,7 +124,7 @@ export const postgres: Engine = {
 async function openCutOff(url: string): Promise<Store> {
   const { hostname, port } = new URL(url)
   const proxy = await openProxy(hostname, Number(port))
-  const store = await openPostgresStore(url.replace(`:${port}/`, `:${proxy.port}/`))
+  const store = await openPostgresStore(proxy.toUrl(url))
   await proxy.cut()
   const isCutOff = () =>
     store.ping().then(

@@ -5,32 +5,15 @@ import { authorized } from './service.ts'
 import { waitUntil } from './wait.ts'
 
 /** An event as a client gets it. */
-export interface ReceivedEvent {
+interface ReceivedEvent {
   readonly position: string
   readonly type: string
   readonly at: string
   readonly plant: { readonly id: number; readonly name: string; readonly tag?: string }
 }
 
-/** A client that follows the journal. */
-export interface EventReader {
-  readonly response: IncomingMessage
-  /** The position where the stream began, once it is known. */
-  begin(): string | undefined
-  readonly events: readonly ReceivedEvent[]
-  readonly comments: () => number
-  /** Resolves when the stream has ended, in whichever way. */
-  readonly ended: Promise<void>
-  waitFor(count: number): Promise<void>
-  close(): void
-}
-
 /** Follows the events of a service. The connection is closed with the test. */
-export async function readEvents(
-  url: string,
-  query = '',
-  headers: Record<string, string> = {},
-): Promise<EventReader> {
+export async function readEvents(url: string, query = '', headers: Record<string, string> = {}) {
   const request = get(`${url}/events${query}`, {
     agent: false,
     headers: { ...authorized, Accept: 'text/event-stream', ...headers },
@@ -73,11 +56,14 @@ export async function readEvents(
   const ended = new Promise<void>((resolve) => response.once('close', resolve))
   return {
     response,
+    /** The position where the stream began, once it is known. */
     begin: () => begin,
-    events,
+    events: events as readonly ReceivedEvent[],
     comments: () => comments,
+    /** Resolves when the stream has ended, in whichever way. */
     ended,
-    waitFor: (count) => waitUntil(() => events.length >= count, `${count} events have come`),
+    waitFor: (count: number) =>
+      waitUntil(() => events.length >= count, `${count} events have come`),
     close: () => request.destroy(),
   }
 }

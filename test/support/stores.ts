@@ -1,22 +1,27 @@
+import type { BatcherBounds } from '../../src/store/batcher.ts'
 import { openPrimary, type PrimaryOptions } from '../../src/store/postgres/primary.ts'
-import { buildPostgresStore, type PostgresOptions } from '../../src/store/postgres/store.ts'
+import { buildPostgresStore } from '../../src/store/postgres/store.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/store.ts'
 import type { Store } from '../../src/store/store.ts'
+import type { StoreOptions } from './engines.ts'
 import { releaseAfterTest, runOnce } from './release.ts'
 
 const quiet = { onLost() {}, onFound() {} }
 
 /** Opens a store on a SQLite file. It is closed with the test. */
-export function openSqliteStore(path: string, options?: SqliteStoreOptions): Store {
-  return closeAfterTest(buildSqliteStore(openConnection(path), options))
+export function openSqliteStore(
+  path: string,
+  { journaling = 'as before', ...options }: SqliteStoreOptions & StoreOptions = {},
+): Store {
+  return closeAfterTest(buildSqliteStore(openConnection(path, { journaling }), options))
 }
 
 /** Longer than an answer takes on a busy machine: a slow one is no failure of the store. */
 const defaultAnswerTimeoutMs = 60_000
 const connectTimeout = 'connect_timeout=60'
 
-export type PostgresStoreOptions = PostgresOptions & PrimaryOptions
+export type PostgresStoreOptions = Partial<BatcherBounds> & PrimaryOptions
 
 /** Opens a store on a PostgreSQL database. It is closed with the test. */
 export async function openPostgresStore(

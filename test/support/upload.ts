@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type ClientRequest, type IncomingMessage, request } from 'node:http'
+import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { type Format, formats } from '../../src/contract/formats.ts'
 import type { ImportReport } from '../../src/contract/shapes.ts'
@@ -8,28 +8,18 @@ import { authorized, type TestService } from './service.ts'
 import { waitUntil } from './wait.ts'
 
 /** The answer to an import: its status, and the members of a report or of an error. */
-export interface UploadAnswer extends ImportReport {
+type UploadAnswer = ImportReport & {
   readonly status: number
   readonly error: number
   readonly message: string
 }
 
-/** An import whose body is sent piece by piece. */
-export interface Upload {
-  readonly request: ClientRequest
-  /** Resolves when the connection has taken the text, which a stalled service delays. */
-  send(content: string | Buffer): Promise<void>
-  end(): void
-  readonly answer: Promise<UploadAnswer>
-}
-
-/** Starts an import. It is given up with the test. */
+/** Starts an import whose body is sent piece by piece. It is given up with the test. */
 export function startUpload(
   url: string,
   format: Format,
-  options: { headers?: Record<string, string>; query?: string } = {},
-): Upload {
-  const { headers = {}, query = '' } = options
+  { headers = {}, query = '' }: { headers?: Record<string, string>; query?: string } = {},
+) {
   const sent = request(`${url}/plants.${format}${query}`, {
     method: 'POST',
     headers: { ...authorized, 'Content-Type': formats[format].mediaType, ...headers },
@@ -37,7 +27,7 @@ export function startUpload(
   sent.on('error', () => {})
   sent.flushHeaders()
   releaseAfterTest(() => sent.destroy())
-  const answer = (async () => {
+  const answer = (async (): Promise<UploadAnswer> => {
     const [response] = (await once(sent, 'response')) as [IncomingMessage]
     return { status: response.statusCode, ...JSON.parse(await text(response)) }
   })()
@@ -45,8 +35,9 @@ export function startUpload(
   return {
     request: sent,
     answer,
-    send: (content) =>
-      new Promise((resolve, reject) => {
+    /** Resolves when the connection has taken the text, which a stalled service delays. */
+    send: (content: string | Buffer) =>
+      new Promise<void>((resolve, reject) => {
         sent.write(content, (error) => (error ? reject(error) : resolve()))
       }),
     end: () => void sent.end(),

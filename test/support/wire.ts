@@ -45,6 +45,37 @@ export function openSocket(url: string): Socket {
   return socket
 }
 
+/** Opens a connection that stays open, with a way to wait for what the service sends. */
+export function openConversation(url: string) {
+  const socket = openSocket(url)
+  let received = ''
+  let look = () => {}
+  socket.setEncoding('utf8').on('data', (text: string) => {
+    received += text
+    look()
+  })
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+
+  /** Waits until what came since the last wait matches, or for the end, and answers it. */
+  async function waitFor(pattern: RegExp): Promise<string> {
+    const matched = new Promise<void>((resolve) => {
+      look = () => pattern.test(received) && resolve()
+      look()
+    })
+    await Promise.race([matched, closed])
+    const answer = received
+    received = ''
+    return answer
+  }
+
+  return { socket, waitFor, closed }
+}
+
+/** The statuses of the answers in a text. */
+export function statusesOf(received: string): number[] {
+  return [...received.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status))
+}
+
 function connectTo(url: string): Socket {
   const { hostname, port } = new URL(url)
   return connect(Number(port), hostname.replace(/^\[|\]$/g, ''))

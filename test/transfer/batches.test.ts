@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { Entry } from '../../src/transfer/entry.ts'
 import { importEntries, type Put } from '../../src/transfer/import-entries.ts'
+import type { Entry } from '../../src/transfer/lines.ts'
 
 const { signal } = new AbortController()
 
@@ -29,7 +29,8 @@ async function importAll(entries: AsyncIterable<Entry[]>, refusedLimit = Infinit
     return plants.map(({ id }) => (id === 7n ? 'conflict' : 'stored'))
   }
   const job = { put, rule: 'fail', signal, batchEntries: 2, refusedLimit } as const
-  const { report, tally, error } = await importEntries(entries, job)
+  const { error, ...tally } = await importEntries(entries, job)
+  const { report } = tally
   return { events, report, tally, error: error && (error as Error).message }
 }
 

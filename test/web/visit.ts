@@ -8,23 +8,17 @@ import { operatorToken, type TestService } from '../support/service.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** A page in a tab of its own. */
-export interface Visit {
-  readonly page: Page
-  /** Every request that the page sent. */
-  readonly requests: readonly string[]
-}
-
 /**
  * Opens a page of the service in a tab of its own. It is closed with the test, which fails if the
  * page had exceptions, violations of the policy, or whatever else a console calls an error.
  */
-export async function visit(url: string, options: BrowserContextOptions = {}): Promise<Visit> {
+export async function visit(url: string, options: BrowserContextOptions = {}) {
   let close = async () => {}
   // Registered before the first wait: Playwright's promises lead out of the context of the test.
   releaseAfterTest(() => close())
   const context = await findContext(options)
   const page = await context.newPage()
+  /** Every request that the page sent. */
   const requests: string[] = []
   const errors: string[] = []
   close = async () => {
@@ -55,7 +49,8 @@ function findContext(options: BrowserContextOptions): Promise<BrowserContext> {
 async function openContext(options: BrowserContextOptions): Promise<BrowserContext> {
   const browser = await startBrowser()
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
-  context.setDefaultTimeout(20_000)
+  // Longer than anything takes on a busy machine.
+  context.setDefaultTimeout(90_000)
   return context
 }
 
@@ -63,14 +58,14 @@ async function openContext(options: BrowserContextOptions): Promise<BrowserConte
 export async function visitPlants(
   url: string,
   { token = operatorToken, ...options }: BrowserContextOptions & { token?: string } = {},
-): Promise<Visit> {
+) {
   const visited = await visit(`${url}/#token=${token}`, options)
   await visited.page.getByRole('table').waitFor()
   return visited
 }
 
 /** The same, and waits until changes appear by themselves. */
-export async function visitLive(...parameters: Parameters<typeof visitPlants>): Promise<Visit> {
+export async function visitLive(...parameters: Parameters<typeof visitPlants>) {
   const visited = await visitPlants(...parameters)
   await visited.page.getByText('Live', { exact: true }).waitFor()
   return visited
@@ -108,6 +103,14 @@ export async function hasFocus(page: Page, target: Locator): Promise<boolean> {
   return (await target.and(page.locator(':focus')).count()) === 1
 }
 
+/** Opens the dialog of this name for a plant. */
+export async function openForm(page: Page, name: string, id: bigint | number): Promise<Locator> {
+  await page.getByRole('button', { name: `${name} ${id}`, exact: true }).click()
+  const form = dialog(page, name)
+  await form.waitFor()
+  return form
+}
+
 /** Fills and saves the dialog that is open. */
 export async function save(
   form: Locator,
@@ -119,9 +122,29 @@ export async function save(
   await form.getByRole('button', { name: 'Save' }).click()
 }
 
+/** Holds requests back, from their arrival at the page's border until they are released. */
+export async function holdRequests(page: Page, url: string | RegExp) {
+  const asked = Promise.withResolvers<void>()
+  const held = Promise.withResolvers<void>()
+  const methods: string[] = []
+  await page.route(url, async (route) => {
+    methods.push(route.request().method())
+    asked.resolve()
+    await held.promise
+    // The page may have given the request up.
+    await route.continue().catch(() => {})
+  })
+  return { asked: asked.promise, release: held.resolve, methods }
+}
+
+/** Lets the client draw the same share of each pause before a retry: a small one hardly waits. */
+export async function drawPauses(page: Page, share: number): Promise<void> {
+  await page.evaluate(`Math.random = () => ${share}`)
+}
+
 /** Fails for every rule of accessibility that the page breaks as it is now. */
 export async function checkAccessibility(page: Page, disabled: readonly string[] = []) {
-  await page.evaluate(axe)
+  if (await page.evaluate(`typeof axe === 'undefined'`)) await page.evaluate(axe)
   const rules = Object.fromEntries(disabled.map((rule) => [rule, { enabled: false }]))
   const options = JSON.stringify({ resultTypes: ['violations'], rules })
   const violations = await page.evaluate<string[]>(
@@ -129,4 +152,36 @@ export async function checkAccessibility(page: Page, disabled: readonly string[]
       violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))`,
   )
   assert.deepEqual(violations, [])
+}
+
+/** Opens a page that nothing is cached of: it takes few requests and bytes, and nothing moves. */
+export async function requireLightView(url: string, last: string, maxBytes: number): Promise<void> {
+  const browser = await startBrowser()
+  const page = await browser.newPage()
+  const session = await page.context().newCDPSession(page)
+  const requests: string[] = []
+  let bytes = 0
+  session.on('Network.requestWillBeSent', ({ request }) => requests.push(request.url))
+  session.on('Network.dataReceived', ({ encodedDataLength }) => {
+    bytes += encodedDataLength
+  })
+  session.on('Network.responseReceived', ({ response }) => {
+    bytes += response.encodedDataLength
+  })
+  await session.send('Network.enable')
+  await page.addInitScript(`
+    window.shift = 0
+    new PerformanceObserver((list) => {
+      for (const entry of list.getEntries()) window.shift += entry.value
+    }).observe({ type: 'layout-shift', buffered: true })`)
+  await page.goto(url)
+  await page.getByText(last, { exact: true }).first().waitFor()
+  await page.waitForLoadState('load')
+  const shift = Number(await page.evaluate('window.shift'))
+  await page.close()
+  const { origin } = new URL(url)
+  assert.ok(requests.length <= 12, `${requests.length} requests`)
+  assert.ok(requests.every((request) => request.startsWith(`${origin}/`)))
+  assert.ok(bytes <= maxBytes, `${bytes} bytes`)
+  assert.ok(shift < 0.01, `layout shift ${shift}`)
 }

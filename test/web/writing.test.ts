@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, it } from 'node:test'
-import type { Route } from 'playwright-core'
+import type { Page, Route } from 'playwright-core'
 import { browserMissing } from '../support/browser.ts'
-import { json, operatorToken, startService, type TestService } from '../support/service.ts'
+import { json, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import {
   checkAccessibility,
   dialog,
   hasFocus,
+  holdRequests,
+  openForm,
   readRows,
   save,
-  visit,
-  visitLive,
   visitPlants,
 } from './visit.ts'
 
@@ -49,38 +49,31 @@ describe('writing on the page', { skip: browserMissing }, () => {
       await service.create(`{"id":${id},"name":"at the end"}`)
     }
     await expectProposal(largest - 2n)
-  })
+    await form.getByRole('button', { name: 'Cancel' }).click()
 
-  it('proposes nothing into a field that somebody has typed into', async () => {
-    const { page } = await visitPlants(service.url)
-    const id = dialog(page, 'Add plant').getByLabel('Id')
+    // Nothing is proposed into a field that somebody has typed into.
+    const id = form.getByLabel('Id')
     for (const [keys, expected] of [
       [['7'], '7'],
       [['7', 'Backspace'], ''],
     ] as const) {
-      const typed = Promise.withResolvers<void>()
-      await page.route('**/plants?*order=desc*', async (route) => {
-        await typed.promise
-        await route.continue()
-      })
+      const proposal = await holdRequests(page, '**/plants?*order=desc*')
       await page.getByRole('button', { name: 'Add plant' }).click()
       for (const key of keys) await id.press(key)
       const proposed = page.waitForResponse('**/plants?*order=desc*')
-      typed.resolve()
+      proposal.release()
       await (await proposed).finished()
       // A later answer: the page has used the earlier one by then.
       await page.evaluate(`fetch('healthz').then((answer) => answer.text())`)
       assert.equal(await id.inputValue(), expected)
-      await dialog(page, 'Add plant').getByRole('button', { name: 'Cancel' }).click()
+      await form.getByRole('button', { name: 'Cancel' }).click()
       await page.unrouteAll()
     }
   })
 
   it('undoes a delete and an edit, and keeps the focus in the list', async () => {
     const { page } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Delete plant 2' }).click()
-    await dialog(page, 'Delete plant').getByRole('button', { name: 'Delete' }).click()
-    await page.getByText('Plant 2 deleted.').waitFor()
+    await deletePlant(page, 2)
     assert.ok(await hasFocus(page, page.getByRole('row', { name: 'plant 3' })))
     await checkAccessibility(page)
     await page.getByRole('button', { name: 'Undo' }).click()
@@ -88,8 +81,7 @@ describe('writing on the page', { skip: browserMissing }, () => {
     await page.getByRole('cell', { name: 'plant 2', exact: true }).waitFor()
     assert.equal(await read(2), '{"id":2,"name":"plant 2","tag":"t"}')
     assert.ok(await hasFocus(page, page.getByRole('row', { name: 'plant 2' })))
-    await page.getByRole('button', { name: 'Edit plant 3' }).click()
-    await save(dialog(page, 'Edit plant'), { name: 'renamed', tag: '' })
+    await save(await openForm(page, 'Edit plant', 3), { name: 'renamed', tag: '' })
     await page.getByText('Plant 3 saved.').waitFor()
     assert.ok(await hasFocus(page, page.getByRole('button', { name: 'Edit plant 3' })))
     await page.getByRole('button', { name: 'Undo' }).click()
@@ -102,22 +94,16 @@ describe('writing on the page', { skip: browserMissing }, () => {
     const { page } = await visitPlants(service.url)
     /** Clicks twice before anything is answered. Returns the requests that followed. */
     const dblclick = async (name: string) => {
-      const requests: string[] = []
       let answered = 0
       page.on('requestfinished', (request) => {
         if (request.url().endsWith('/plants/1')) answered++
       })
-      const clicked = Promise.withResolvers<void>()
-      await page.route('**/plants/1', async (route) => {
-        requests.push(route.request().method())
-        await clicked.promise
-        await route.continue()
-      })
+      const { methods, release } = await holdRequests(page, '**/plants/1')
       await page.getByRole('button', { name }).dblclick()
-      clicked.resolve()
-      await waitUntil(() => requests.length > 0 && answered === requests.length, 'all is answered')
+      release()
+      await waitUntil(() => methods.length > 0 && answered === methods.length, 'all is answered')
       await page.unrouteAll({ behavior: 'wait' })
-      return requests
+      return methods
     }
     for (const [button, title] of [
       ['Edit plant 1', 'Edit plant'],
@@ -128,8 +114,7 @@ describe('writing on the page', { skip: browserMissing }, () => {
       // No other dialog is left over the page.
       await page.getByRole('button', { name: 'Sign out' }).click({ trial: true })
     }
-    await page.getByRole('button', { name: 'Edit plant 1' }).click()
-    await save(dialog(page, 'Edit plant'), { name: 'mine' })
+    await save(await openForm(page, 'Edit plant', 1), { name: 'mine' })
     await page.getByText('Plant 1 saved.').waitFor()
     assert.deepEqual(await dblclick('Undo'), ['PUT'])
     await page.getByText('Plant 1 is as it was before.').waitFor()
@@ -138,16 +123,13 @@ describe('writing on the page', { skip: browserMissing }, () => {
 
   it('undoes nothing that somebody else has changed since', async () => {
     const { page } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Edit plant 1' }).click()
-    await save(dialog(page, 'Edit plant'), { name: 'mine' })
+    await save(await openForm(page, 'Edit plant', 1), { name: 'mine' })
     await page.getByText('Plant 1 saved.').waitFor()
     await put(1, '{"name":"theirs"}')
     await page.getByRole('button', { name: 'Undo' }).click()
     await page.getByRole('alert').getByText('Somebody else has changed plant 1').waitFor()
     assert.equal(await read(1), '{"id":1,"name":"theirs"}')
-    await page.getByRole('button', { name: 'Delete plant 2' }).click()
-    await dialog(page, 'Delete plant').getByRole('button', { name: 'Delete' }).click()
-    await page.getByText('Plant 2 deleted.').waitFor()
+    await deletePlant(page, 2)
     await put(2, '{"name":"there again"}')
     await page.getByRole('button', { name: 'Undo' }).click()
     await page.getByRole('alert').getByText('Somebody else has changed plant 2').waitFor()
@@ -158,8 +140,7 @@ describe('writing on the page', { skip: browserMissing }, () => {
     const { page } = await visitPlants(service.url)
     const form = dialog(page, 'Delete plant')
     const gone = (id: number) => page.getByText(`Plant ${id} was already gone.`)
-    await page.getByRole('button', { name: 'Delete plant 1' }).click()
-    await form.waitFor()
+    await openForm(page, 'Delete plant', 1)
     await service.call({ method: 'DELETE', path: '/plants/1' })
     await form.getByRole('button', { name: 'Delete' }).click()
     await gone(1).waitFor()
@@ -167,8 +148,7 @@ describe('writing on the page', { skip: browserMissing }, () => {
     assert.equal((await readRows(page)).length, 2)
 
     // Changed and deleted while the request was under way.
-    await page.getByRole('button', { name: 'Delete plant 2' }).click()
-    await form.waitFor()
+    await openForm(page, 'Delete plant', 2)
     await put(2, '{"name":"theirs"}')
     await page.route('**/plants/2', async (route) => {
       const isRead = route.request().method() === 'GET'
@@ -180,20 +160,17 @@ describe('writing on the page', { skip: browserMissing }, () => {
     assert.equal(await page.getByRole('button', { name: 'Undo' }).count(), 0)
 
     // Seen in a conflict of edits.
-    await page.getByRole('button', { name: 'Edit plant 3' }).click()
-    await dialog(page, 'Edit plant').waitFor()
+    const edit = await openForm(page, 'Edit plant', 3)
     await service.call({ method: 'DELETE', path: '/plants/3' })
-    await save(dialog(page, 'Edit plant'), { name: 'mine' })
+    await save(edit, { name: 'mine' })
     await page.getByRole('button', { name: 'Use theirs' }).click()
     await gone(3).waitFor()
     assert.equal(await page.getByRole('button', { name: 'Undo' }).count(), 0)
   })
 
-  it('takes a delete whose answer was lost for its own', async () => {
+  it('says what was done although the answer was lost or "Cancel" was pressed, and undoes it', async () => {
     const { page } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Delete plant 1' }).click()
-    const form = dialog(page, 'Delete plant')
-    await form.waitFor()
+    const form = await openForm(page, 'Delete plant', 1)
     const lose = async (route: Route) => {
       await service.call({ method: 'DELETE', path: '/plants/1' })
       await route.abort('connectionreset')
@@ -204,13 +181,33 @@ describe('writing on the page', { skip: browserMissing }, () => {
     await page.getByRole('button', { name: 'Undo' }).click()
     await page.getByText('Plant 1 is as it was before.').waitFor()
     assert.equal(await read(1), '{"id":1,"name":"plant 1","tag":"t"}')
+
+    const answers = Promise.withResolvers<void>()
+    const stored = Promise.withResolvers<void>()
+    await page.route('**/plants/3', async (route) => {
+      const response = await route.fetch()
+      if (route.request().method() === 'PUT') {
+        stored.resolve()
+        await answers.promise
+      }
+      await route.fulfill({ response })
+    })
+    const before = await read(3)
+    const edit = await openForm(page, 'Edit plant', 3)
+    await save(edit, { name: 'saved after all' })
+    await stored.promise
+    await edit.getByRole('button', { name: 'Cancel' }).click()
+    await edit.waitFor({ state: 'detached' })
+    answers.resolve()
+    await page.getByText('Plant 3 saved.').waitFor()
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await page.getByText('Plant 3 is as it was before.').waitFor()
+    assert.equal(await read(3), before)
   })
 
   it('asks before Escape throws away what was typed', async () => {
     const { page } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Edit plant 1' }).click()
-    const form = dialog(page, 'Edit plant')
-    await form.waitFor()
+    const form = await openForm(page, 'Edit plant', 1)
     await page.keyboard.press('Escape')
     await form.waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Edit plant 1' }).click()
@@ -223,75 +220,10 @@ describe('writing on the page', { skip: browserMissing }, () => {
     await form.waitFor({ state: 'detached' })
     assert.deepEqual((await readRows(page))[0], ['1', 'plant 1', 't'])
   })
-
-  it('takes a token that was pasted with spaces around it', async () => {
-    const { page } = await visit(service.url)
-    await page.getByLabel('Token').fill(`  ${operatorToken} `)
-    await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByRole('cell', { name: 'plant 1', exact: true }).waitFor()
-  })
-
-  it('does not say "Live" while the service is silent, or the stream is cut', async () => {
-    const { page } = await visitLive(service.url)
-    let isSilent = true
-    await page.route('**/healthz', (route) => (isSilent ? undefined : route.continue()))
-    await page.getByText('Connection lost. Reconnecting …').waitFor()
-    isSilent = false
-    await page.getByText('Live', { exact: true }).waitFor()
-    const streams = Promise.withResolvers<void>()
-    await page.route('**/events*', async (route) => {
-      await streams.promise
-      await route.continue()
-    })
-    const { port } = new URL(service.url)
-    await service.close()
-    await page.getByText('Connection lost. Reconnecting …').waitFor()
-    const next = await startService('sqlite::memory:', { env: { PORT: port } })
-    await page.waitForResponse((response) => response.url() === `${next.url}/healthz`)
-    assert.equal(await page.getByText('Live', { exact: true }).count(), 0)
-    streams.resolve()
-    await page.getByText('Live', { exact: true }).waitFor({ timeout: 60_000 })
-  })
-
-  it('does not say "Live" while a proxy answers for the service', async () => {
-    const { page } = await visitLive(service.url)
-    await page.route('**/healthz', (route) => route.fulfill({ status: 502, body: 'Bad Gateway' }))
-    await page.getByText('Connection lost. Reconnecting …').waitFor()
-  })
-
-  it('says what was saved although "Cancel" was pressed meanwhile, and undoes it', async () => {
-    const { page } = await visitPlants(service.url)
-    const answers = Promise.withResolvers<void>()
-    const stored = Promise.withResolvers<void>()
-    await page.route('**/plants/3', async (route) => {
-      const response = await route.fetch()
-      if (route.request().method() === 'PUT') {
-        stored.resolve()
-        await answers.promise
-      }
-      await route.fulfill({ response })
-    })
-    const before = await read(3)
-    await page.getByRole('button', { name: 'Edit plant 3' }).click()
-    const form = dialog(page, 'Edit plant')
-    await save(form, { name: 'saved after all' })
-    await stored.promise
-    await form.getByRole('button', { name: 'Cancel' }).click()
-    await form.waitFor({ state: 'detached' })
-    answers.resolve()
-    await page.getByText('Plant 3 saved.').waitFor()
-    await page.getByRole('button', { name: 'Undo' }).click()
-    await page.getByText('Plant 3 is as it was before.').waitFor()
-    assert.equal(await read(3), before)
-  })
-
-  it('does not send a form with the Enter that ends a composition', async () => {
-    const { page } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Add plant' }).click()
-    await dialog(page, 'Add plant').getByLabel('Name').focus()
-    // As Safari reports it: without `isComposing`.
-    const isTaken = await page.evaluate(`!document.activeElement.dispatchEvent(new KeyboardEvent(
-      'keydown', { key: 'Enter', keyCode: 229, cancelable: true, bubbles: true }))`)
-    assert.equal(isTaken, false)
-  })
 })
+
+async function deletePlant(page: Page, id: number): Promise<void> {
+  const form = await openForm(page, 'Delete plant', id)
+  await form.getByRole('button', { name: 'Delete' }).click()
+  await page.getByText(`Plant ${id} deleted.`).waitFor()
+}

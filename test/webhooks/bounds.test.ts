@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Store } from '../../src/store/store.ts'
+import { findTrimTime } from '../../src/journal/trim.ts'
+import { readPage } from '../store/journal-pages.ts'
 import { engines } from '../support/engines.ts'
+import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver, type TestReceiver } from './test-receiver.ts'
-import { add, createMany, openStores, start } from './test-sender.ts'
+import { add, createMany, openStores, prepare, start } from './test-sender.ts'
+
+const hourMs = 60 * 60 * 1000
+const dayMs = 24 * hourMs
 
 for (const engine of engines) {
   describe(`the bounds of the sender on ${engine.name}`, () => {
@@ -32,30 +37,30 @@ for (const engine of engines) {
       for (const receiver of receivers) await receiver.waitFor(14)
     })
 
-    it('let the store rest while it takes nothing, as on a full disk', async () => {
+    it('read the journal for at most eight receivers at a time', async () => {
       const { store } = await openStores(engine)
-      const receiver = await openTestReceiver()
-      await add(store, receiver.url)
-      let isFull = true
-      let refused = 0
-      const take: Store['receivers']['take'] = async (...asked) => {
-        if (!isFull) return store.receivers.take(...asked)
-        refused++
-        throw new Error('the disk is full')
+      for (let id = 0n; id < 20n; id++) {
+        await add(store, 'http://127.0.0.1:1/')
+        await createMany(store, id, 1)
       }
-      start({ ...store, receivers: { ...store.receivers, take } })
-      await store.createPlant({ id: 1n, name: 'x' })
-      await waitUntil(() => refused > 0, 'the change is taken')
-      for (let turn = 0; turn < 1_000; turn++) await nextTurn()
-      assert.ok(refused < 50, String(refused))
-      isFull = false
-      await receiver.waitFor(1)
+      const gate = Promise.withResolvers<void>()
+      let reads = 0
+      start({
+        ...store,
+        async readJournal(...asked) {
+          reads++
+          await gate.promise
+          return store.readJournal(...asked)
+        },
+      })
+      releaseAfterTest(gate.resolve)
+      await waitUntil(() => reads >= 8, 'eight are read for')
+      for (let turn = 0; turn < 100; turn++) await nextTurn()
+      assert.equal(reads, 8)
     })
 
     it('read on where more deliveries wait in the store than in memory', async () => {
-      const { store } = await openStores(engine)
-      const receiver = await openTestReceiver()
-      const { id } = await add(store, receiver.url)
+      const { store, receiver, id } = await prepare(engine)
       receiver.answer = () => 500
       const sender = start(store, { keptDeliveries: 10, retryDelaysMs: [] })
       await createMany(store, 1n, 50)
@@ -70,6 +75,26 @@ for (const engine of engines) {
       await sender.close()
       assert.equal(receiver.received.length, before + 55)
       assert.deepEqual(await store.receivers.listBacklogs(), [])
+    })
+
+    it('trim the journal by age, or three days later what an active receiver still needs', async () => {
+      const { store } = await openStores(engine)
+      const now = Date.now()
+      await store.createPlant({ id: 1n, name: 'first' })
+      const { id, progress } = await add(store, 'http://x/')
+      // It has everything.
+      assert.equal(await findTrimTime(store, hourMs, now), now - hourMs)
+      for (const id of [2n, 3n]) await store.createPlant({ id, name: 'x' })
+      const { at = 0 } = (await readPage(store)).events[1] ?? {}
+      // Seen from later, it still needs the second.
+      assert.equal(await findTrimTime(store, hourMs, now + hourMs), Math.min(at, now))
+      assert.equal(await findTrimTime(store, hourMs, now + dayMs), at)
+      assert.equal(await findTrimTime(store, hourMs, now + 5 * dayMs), now + 2 * dayMs - hourMs)
+      // And it can read on from its own position.
+      while (!(await store.trimJournal(at)));
+      assert.notEqual(await store.readJournal(progress.position, 1), 'gone')
+      await store.receivers.change(id, { kind: 'pause', reason: 'x' })
+      assert.equal(await findTrimTime(store, hourMs, now + dayMs), now + dayMs - hourMs)
     })
   })
 }

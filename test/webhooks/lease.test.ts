@@ -1,55 +1,41 @@
 import assert from 'node:assert/strict'
 import { before, describe, it, type TestContext } from 'node:test'
 import type { Store } from '../../src/store/store.ts'
-import { defaultSettings } from '../../src/webhooks/settings.ts'
+import { defaultSettings } from '../../src/webhooks/sender.ts'
 import { stopClock } from '../support/clock.ts'
 import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { watch } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
-import { openTestReceiver } from './test-receiver.ts'
-import { add, countReads, createMany, openStores, start } from './test-sender.ts'
+import { countReads, createMany, prepare, replaceMethods, start } from './test-sender.ts'
 
 const longLeaseMs = 600_000
+const settings = { leaseMs: longLeaseMs, renewMs: longLeaseMs / 2 }
 
-/** Starts a sender whose leases another process can take, and give back. */
-function startTakeable(store: Store, others: Partial<Store['receivers']> = {}) {
-  let isTaken = false
-  const watched = watch(store)
-  start({
-    ...watched.store,
-    receivers: {
-      ...store.receivers,
-      claim: async (...asked) => (isTaken ? [] : store.receivers.claim(...asked)),
-      ...others,
-    },
-  })
-  return {
-    /** Waits until nobody tells the sender of the next changes. */
-    async take() {
-      isTaken = true
-      await waitUntil(() => watched.watchers() === 0, 'the receiver is given up')
-    },
-    giveBack() {
-      isTaken = false
-    },
+/** Lets a sender claim its leases once: its next claim waits for `renew`. */
+function holdRenewals(store: Store) {
+  const renewal = Promise.withResolvers<void>()
+  releaseAfterTest(() => renewal.resolve())
+  let claims = 0
+  const claim: Store['receivers']['claim'] = async (...asked) => {
+    if (claims++ > 0) await renewal.promise
+    return store.receivers.claim(...asked)
   }
+  return { store: replaceMethods(store, { claim }), claims: () => claims, renew: renewal.resolve }
 }
 
 for (const engine of engines) {
   describe(`the lease of a receiver on ${engine.name}`, () => {
-    let stores: { url: string; store: Store }
+    let store: Store
     before(async () => {
-      stores = await openStores(engine)
+      store = await engine.open(await engine.newUrl())
     })
 
-    it('has one process deliver, and another go on when that one is closed', async () => {
-      const { store, url } = stores
-      const other = await engine.open(url)
-      const receiver = await openTestReceiver()
-      await add(store, receiver.url)
-      const settings = { leaseMs: longLeaseMs }
-      const [one, two] = [start(store, settings), start(other, settings)]
+    it('has one process deliver, and another continue when that one is closed', async () => {
+      const url = await engine.newUrl()
+      const [store, other] = [await engine.open(url), await engine.open(url)]
+      const { receiver } = await prepare(store)
+      const long = { leaseMs: longLeaseMs }
+      const [one, two] = [start(store, long), start(other, long)]
       await createMany(store, 900n, 20)
       await receiver.waitFor(20)
       await createMany(other, 920n, 20)
@@ -70,48 +56,30 @@ for (const engine of engines) {
       ['while the machine is suspended', 105n, 0, longLeaseMs],
     ] as const) {
       it(`ends ${when}: nothing is sent until it is renewed`, async (test) => {
-        const { store } = stores
         const clock = stopClock(test)
-        const receiver = await openTestReceiver()
-        await add(store, receiver.url)
-        const renewal = Promise.withResolvers<void>()
-        let claims = 0
-        const counted = countReads(store)
-        start(
-          {
-            ...counted.store,
-            receivers: {
-              ...store.receivers,
-              async claim(...asked) {
-                if (claims++ > 0) await renewal.promise
-                return store.receivers.claim(...asked)
-              },
-            },
-          },
-          { leaseMs: longLeaseMs, renewMs: longLeaseMs / 2 },
-        )
-        releaseAfterTest(() => renewal.resolve())
+        const { receiver } = await prepare(store)
+        const { store: counted, counts } = countReads(store)
+        const held = holdRenewals(counted)
+        start(held.store, settings)
         await store.createPlant({ id: plant, name: 'in time' })
         await receiver.waitFor(1)
         clock.advance(monotonicMs)
         clock.stepWall(wallMs)
-        const before = counted.reads()
+        const { pages } = counts
         await store.createPlant({ id: plant + 1n, name: 'late' })
-        await waitUntil(() => counted.reads() > before, 'the journal is read')
+        await waitUntil(() => counts.pages > pages, 'the journal is read')
         const isSent = () => receiver.received.length > 1
-        await waitUntil(() => isSent() || claims === 2, 'the lease is to be renewed')
+        await waitUntil(() => isSent() || held.claims() === 2, 'the lease is to be renewed')
         await receiver.answerOther()
         assert.ok(!isSent())
-        renewal.resolve()
+        held.renew()
         await receiver.waitFor(2)
       })
     }
 
     it('is counted from before the store is asked, however late its answer comes', async (test) => {
-      const { store } = stores
       const clock = stopClock(test)
-      const receiver = await openTestReceiver()
-      await add(store, receiver.url)
+      const { receiver } = await prepare(store)
       const answers = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
       releaseAfterTest(() => {
         for (const answer of answers) answer.resolve()
@@ -122,10 +90,7 @@ for (const engine of engines) {
         await answers[claims++]?.promise
         return claimed
       }
-      start(
-        { ...store, receivers: { ...store.receivers, claim } },
-        { leaseMs: longLeaseMs, renewMs: longLeaseMs / 2 },
-      )
+      start(replaceMethods(store, { claim }), settings)
       await waitUntil(() => claims === 1, 'the store is asked for the lease')
       clock.advance(longLeaseMs)
       answers[0]?.resolve()
@@ -140,30 +105,19 @@ for (const engine of engines) {
 
     /** Sends a new plant that the receiver answers with this status once the lease has run out. */
     async function answerTooLate(test: TestContext, plant: bigint, status: number) {
-      const { store } = stores
       const clock = stopClock(test)
-      const receiver = await openTestReceiver()
-      const { id } = await add(store, receiver.url)
+      const { receiver, id } = await prepare(store)
       const late = Promise.withResolvers<number>()
       receiver.answer = () => (receiver.received.length === 1 ? late.promise : 200)
-      const renewal = Promise.withResolvers<void>()
-      releaseAfterTest(() => renewal.resolve())
-      let claims = 0
-      const claim: Store['receivers']['claim'] = async (...asked) => {
-        if (claims++ > 0) await renewal.promise
-        return store.receivers.claim(...asked)
-      }
-      start(
-        { ...store, receivers: { ...store.receivers, claim } },
-        { leaseMs: longLeaseMs, renewMs: longLeaseMs / 2, retryDelaysMs: [longLeaseMs] },
-      )
+      const held = holdRenewals(store)
+      start(held.store, { ...settings, retryDelaysMs: [longLeaseMs] })
       await store.createPlant({ id: plant, name: `${status} after the lease` })
       await waitUntil(() => receiver.received.length === 1, 'it is on its way')
       clock.advance(longLeaseMs)
-      await waitUntil(() => claims === 2, 'the lease is to be renewed')
+      await waitUntil(() => held.claims() === 2, 'the lease is to be renewed')
       late.resolve(status)
       await receiver.answerOther()
-      renewal.resolve()
+      held.renew()
       await waitUntil(async () => {
         const [waiting] = await store.receivers.listDeliveries(id, 'waiting')
         return waiting === undefined || waiting.attempts > 0
@@ -180,44 +134,14 @@ for (const engine of engines) {
       const receiver = await answerTooLate(test, 7n, 200)
       assert.equal(receiver.received.length, 1)
     })
-
-    it('is lost with what the store says: nothing is sent for a receiver of another process', async () => {
-      const { store } = stores
-      const receiver = await openTestReceiver()
-      await add(store, receiver.url)
-      const lease = startTakeable(store)
-      await store.createPlant({ id: 11n, name: 'mine' })
-      await receiver.waitFor(1)
-      await lease.take()
-      lease.giveBack()
-      await store.createPlant({ id: 12n, name: 'mine again' })
-      await receiver.waitFor(2)
-    })
-
-    it('is lost when a save is refused: what was not saved is sent again', async () => {
-      const { store } = stores
-      const receiver = await openTestReceiver()
-      await add(store, receiver.url)
-      let refused = 0
-      start({
-        ...store,
-        receivers: {
-          ...store.receivers,
-          save: async (...saved) => refused++ > 0 && store.receivers.save(...saved),
-        },
-      })
-      await store.createPlant({ id: 21n, name: 'twice' })
-      await waitUntil(() => receiver.received.length === 2, 'the change arrives again')
-      assert.equal(new Set(receiver.received.map((one) => one.id)).size, 1)
-    })
   })
 }
 
 describe('the usual times of the sender', () => {
-  const { pollMs, leaseMs, renewMs } = defaultSettings
-
-  it('let an operator wait less than a second', () => assert.ok(2 * pollMs < 1_000))
-  it('let another process take over within 10 s', () =>
-    assert.ok(leaseMs + renewMs + pollMs < 10_000))
-  it('renew a lease three times before it ends', () => assert.ok(3 * renewMs <= leaseMs))
+  it('let an operator wait for less than 1 s, and another process take over within 10 s', () => {
+    const { pollMs, leaseMs, renewMs } = defaultSettings
+    assert.ok(2 * pollMs < 1_000)
+    assert.ok(leaseMs + renewMs + pollMs < 10_000)
+    assert.ok(3 * renewMs <= leaseMs, 'a lease is renewed three times before it ends')
+  })
 })

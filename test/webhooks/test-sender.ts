@@ -2,13 +2,15 @@ import assert from 'node:assert/strict'
 import type { Logger } from 'pino'
 import type { WebhookType } from '../../src/contract/webhooks.ts'
 import { buildReader } from '../../src/journal/reader.ts'
-import type { Receiver } from '../../src/store/receivers.ts'
+import type { Receiver, Secrets } from '../../src/store/receivers.ts'
 import type { Store } from '../../src/store/store.ts'
 import { newReceiver } from '../../src/webhooks/receiver.ts'
+import type { SenderSettings } from '../../src/webhooks/sender.ts'
 import { openSender, type Sender } from '../../src/webhooks/sender.ts'
-import type { SenderSettings } from '../../src/webhooks/settings.ts'
 import type { Engine } from '../support/engines.ts'
 import { releaseAfterTest, runOnce } from '../support/release.ts'
+import { waitUntil } from '../support/wait.ts'
+import { openTestReceiver, type TestReceiver } from './test-receiver.ts'
 
 /** Times that keep a test short. */
 const short: Partial<SenderSettings> = { retryDelaysMs: Array(10).fill(1), pollMs: 5, renewMs: 50 }
@@ -19,6 +21,16 @@ const quiet = { debug() {}, info() {}, warn() {} } as never
 export async function openStores(engine: Engine) {
   const url = await engine.newUrl()
   return { url, store: await engine.open(url) }
+}
+
+/** A running receiver, and what the store knows of it: in this store, or on a new database. */
+export async function prepare(
+  on: Engine | Store,
+  options?: { types?: WebhookType[] },
+): Promise<{ store: Store; receiver: TestReceiver; id: string; secrets: Secrets }> {
+  const store = 'newUrl' in on ? (await openStores(on)).store : on
+  const receiver = await openTestReceiver()
+  return { store, receiver, ...(await add(store, receiver.url, options)) }
 }
 
 /** Adds a receiver from now on. It is removed with the test. */
@@ -55,22 +67,38 @@ export function openTestSender(
   })
 }
 
-/**
- * A receiver as the store has it now. What it has taken beyond the oldest delivery that waits is
- * ahead, and was saved.
- */
+/** A receiver as the store has it now. */
 export async function find(store: Store, id: string): Promise<Receiver> {
-  const receiver = (await store.receivers.list()).find((one) => one.id === id)
-  assert.ok(receiver)
-  const waiting = await store.receivers.listDeliveries(id, 'waiting')
-  const [oldest] = waiting
-  if (oldest === undefined) return receiver
-  const page = await store.readJournal(oldest.position, 1_000)
-  assert.ok(typeof page === 'object')
-  const read = page.events.map(({ position }) => position)
-  const taken = read.slice(0, read.indexOf(receiver.progress.position) + 1)
-  const ahead = taken.filter((position) => waiting.every((one) => one.position !== position))
-  return { ...receiver, progress: { ...receiver.progress, ahead } }
+  return (await store.receivers.list()).find((one) => one.id === id) ?? assert.fail()
+}
+
+/** Waits until the receiver is paused. */
+export function waitForPause(store: Store, id: string): Promise<void> {
+  return waitUntil(async () => (await find(store, id)).state === 'paused', 'it is paused')
+}
+
+/** Waits until no change waits for the receiver. */
+export function waitForNone(store: Store, id: string): Promise<void> {
+  const isNone = async () => (await store.receivers.listDeliveries(id, 'waiting')).length === 0
+  return waitUntil(isNone, 'nothing waits')
+}
+
+/** The store, with these methods for its receivers instead of its own. */
+export function replaceMethods(store: Store, methods: Partial<Store['receivers']>): Store {
+  return { ...store, receivers: { ...store.receivers, ...methods } }
+}
+
+/**
+ * A store looks for changes by itself, later. This one announces each only when it is told to:
+ * `announce` returns how, once the journal is watched.
+ */
+export function announceByHand(store: Store) {
+  let announce: (() => void) | undefined
+  const watchJournal: Store['watchJournal'] = (onChange) => {
+    announce = onChange
+    return () => {}
+  }
+  return { store: { ...store, watchJournal }, announce: () => announce }
 }
 
 /** Creates plants with consecutive ids at once. */
@@ -82,34 +110,20 @@ export async function createMany(store: Store, first: bigint, count: number): Pr
   )
 }
 
-/** The store, and how often its journal was read through it. */
-export function countReads(store: Store): { store: Store; reads: () => number } {
-  let reads = 0
-  const counted: Store = {
-    ...store,
-    readJournal(...place) {
-      reads++
-      return store.readJournal(...place)
-    },
-  }
-  return { store: counted, reads: () => reads }
-}
-
-/** Counts how often the sender reads the receivers, and the deliveries of one. */
-export function countLists(store: Store) {
-  const counts = { receivers: 0, deliveries: 0 }
-  const receivers: Store['receivers'] = {
-    ...store.receivers,
-    async list() {
-      const listed = await store.receivers.list()
-      counts.receivers++
-      return listed
-    },
-    async listDeliveries(...asked) {
-      const listed = await store.receivers.listDeliveries(...asked)
-      counts.deliveries++
-      return listed
-    },
-  }
-  return { store: { ...store, receivers }, counts }
+/** Counts how often the sender reads the receivers, the deliveries of one, and the journal. */
+export function countReads(store: Store) {
+  const counts = { receivers: 0, deliveries: 0, pages: 0 }
+  const counted = (name: keyof typeof counts, reading: Promise<unknown>) =>
+    reading.then((read) => {
+      counts[name]++
+      return read as never
+    })
+  const { list, listDeliveries } = store.receivers
+  const receivers = replaceMethods(store, {
+    list: () => counted('receivers', list()),
+    listDeliveries: (...asked) => counted('deliveries', listDeliveries(...asked)),
+  })
+  const readJournal: Store['readJournal'] = (...place) =>
+    counted('pages', store.readJournal(...place))
+  return { store: { ...receivers, readJournal }, counts }
 }

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import http from 'node:http'
 import https from 'node:https'
 import net, { type AddressInfo, type Socket } from 'node:net'
 import { before, describe, it } from 'node:test'
@@ -62,35 +61,16 @@ describe('a request to a receiver', () => {
     assert.equal(body, '{"id":1}')
   })
 
-  for (const status of [200, 201, 202, 204, 226, 299]) {
-    it(`succeeds with ${status}`, async () => {
-      const url = await openReceiver(answering(`HTTP/1.1 ${status} x\r\nContent-Length: 0\r\n\r\n`))
-      const outcome = await open(url).post(post)
-      assert.deepEqual([outcome.status, outcome.error], [status, undefined])
-    })
-  }
-
-  for (const status of [300, 304, 400, 404, 410, 429, 500, 503, 599]) {
-    it(`fails with ${status}`, async () => {
+  it('succeeds with a 2xx, and fails with any other status', async () => {
+    for (const status of [200, 201, 202, 204, 226, 299, 300, 307, 400, 404, 410, 429, 500, 599]) {
       const url = await openReceiver(
-        answering(`HTTP/1.1 ${status} x\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n`),
+        answering(
+          `HTTP/1.1 ${status} x\r\nLocation: /\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n`,
+        ),
       )
-      assert.deepEqual(await open(url).post(post), {
-        status,
-        error: `answered ${status}`,
-        retryAfterMs: 7_000,
-      })
-    })
-  }
-
-  it('does not follow a redirect', async () => {
-    let connections = 0
-    const other = await openReceiver(() => connections++)
-    const url = await openReceiver(
-      answering(`HTTP/1.1 307 x\r\nLocation: ${other}\r\nContent-Length: 0\r\n\r\n`),
-    )
-    assert.equal((await open(url).post(post)).status, 307)
-    assert.equal(connections, 0)
+      const error = status < 300 ? undefined : `answered ${status}`
+      assert.deepEqual(await open(url).post(post), { status, error, retryAfterMs: 7_000 })
+    }
   })
 
   it('reuses a connection, and another one when the receiver has closed it', async () => {
@@ -173,91 +153,52 @@ describe('a request to a receiver', () => {
     const socket = await connected
     await once(socket, 'data')
     transport.close()
-    assert.equal((await outcome).error, 'broken off')
+    assert.match((await outcome).error ?? '', /closed before an answer/)
     await once(socket, 'close')
   })
 })
 
 describe('a hostile receiver', () => {
-  /** What ends by its time. All else ends before the usual one, however busy the machine is. */
-  const waits: Record<string, { timeoutMs: number }> = {
-    'sends headers and no body': { timeoutMs: 2_000 },
-    'switches to another protocol': { timeoutMs: 300 },
-    'sends nothing': { timeoutMs: 300 },
-    'sends half a status': { timeoutMs: 300 },
-  }
   const ok = 'HTTP/1.1 200 OK\r\n'
-  const cases: [what: string, answer: (socket: Socket) => void, error: RegExp | undefined][] = [
-    [
-      'sends an endless body',
-      (s) => s.write(ok) && writeForever(s, `\r\n${'x'.repeat(999)}`),
-      undefined,
-    ],
-    [
-      'sends endless chunks',
-      (s) => s.write(`${ok}Transfer-Encoding: chunked\r\n\r\n`) && writeForever(s, '1\r\nx\r\n'),
-      undefined,
-    ],
-    [
-      'sends an endless chunk extension',
-      (s) =>
-        s.write(`${ok}Transfer-Encoding: chunked\r\n\r\n1;`) && writeForever(s, 'x'.repeat(999)),
-      undefined,
-    ],
-    [
-      'sends endless trailers',
-      (s) => s.write(`${ok}Transfer-Encoding: chunked\r\n\r\n0\r\n`) && writeForever(s, 'a: b\r\n'),
-      undefined,
-    ],
-    ['sends headers and no body', (s) => s.write(`${ok}Content-Length: 5\r\n\r\n`), undefined],
-    ['sends endless headers', (s) => s.write(ok) && writeForever(s, 'a: b\r\n'), /too large/],
-    [
-      'sends a huge header',
-      (s) => s.write(ok) && writeForever(s, `a: ${'b'.repeat(9_999)}`),
-      /too large/,
-    ],
-    [
-      'sends an endless status line',
-      (s) => writeForever(s, `HTTP/1.1 200 ${'x'.repeat(999)}`),
-      /too large/,
-    ],
-    [
-      'sends endless interim answers',
-      (s) => writeForever(s, 'HTTP/1.1 100 Continue\r\n\r\n'),
-      /too large/,
-    ],
-    [
-      'sends endless early hints',
-      (s) => writeForever(s, 'HTTP/1.1 103 x\r\na: b\r\n\r\n'),
-      /too large/,
-    ],
-    [
-      'switches to another protocol',
-      (s) => s.write('HTTP/1.1 101 x\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'),
-      /no answer/,
-    ],
-    ['sends no HTTP', (s) => s.write('SSH-2.0-OpenSSH\r\n'), /not HTTP/],
-    ['sends endless blank lines', (s) => writeForever(s, '\r\n'.repeat(999)), /too large/],
-    [
-      'sends two lengths',
-      (s) => s.write(`${ok}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`),
-      /not HTTP/,
-    ],
-    ['sends nothing', () => {}, /^no answer within 0\.3 s$/],
-    ['sends half a status', (s) => s.write('HTTP/1.1 20'), /no answer/],
-    ['closes the connection', (s) => s.destroy(), /closed before an answer/],
-    ['resets the connection', (s) => s.resetAndDestroy(), /closed before an answer/],
+  const chunked = `${ok}Transfer-Encoding: chunked\r\n\r\n`
+  const switched = 'HTTP/1.1 101 x\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'
+  const long = 'x'.repeat(999)
+  /** What it sends once, what it repeats without end, and why it is given up, if it is. */
+  const cases: [what: string, once: string, forever: string, error: RegExp | undefined][] = [
+    ['an endless body', `${ok}\r\n`, long, undefined],
+    ['endless chunks', chunked, '1\r\nx\r\n', undefined],
+    ['an endless chunk extension', `${chunked}1;`, long, undefined],
+    ['endless trailers', `${chunked}0\r\n`, 'a: b\r\n', undefined],
+    ['headers and no body', `${ok}Content-Length: 5\r\n\r\n`, '', undefined],
+    ['endless headers', ok, 'a: b\r\n', /too large/],
+    ['a huge header', `${ok}a: `, long, /too large/],
+    ['an endless status line', 'HTTP/1.1 200 ', long, /too large/],
+    ['endless interim answers', '', 'HTTP/1.1 100 Continue\r\n\r\n', /too large/],
+    ['endless early hints', '', 'HTTP/1.1 103 x\r\na: b\r\n\r\n', /too large/],
+    ['endless blank lines', '', '\r\n'.repeat(999), /too large/],
+    ['another protocol', switched, '', /closed before an answer/],
+    ['no HTTP', 'SSH-2.0-OpenSSH\r\n', '', /not HTTP/],
+    ['two lengths', `${ok}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`, '', /not HTTP/],
+    ['nothing', '', '', /^no answer within 0\.3 s$/],
+    ['half a status', 'HTTP/1.1 20', '', /no answer/],
   ]
-  for (const [what, answer, error] of cases) {
-    it(`that ${what} is ${error === undefined ? 'done with' : 'given up'} in time`, async () => {
+  /** All else ends before the usual time, however busy the machine is. */
+  const waits: Record<string, number> = { 'headers and no body': 2_000 }
+
+  for (const [what, once, forever, error] of cases) {
+    it(`that sends ${what} is ${error === undefined ? 'done with' : 'given up'} in time`, async () => {
       let ended: Promise<unknown> | undefined
       let sent: Socket | undefined
       const url = await openReceiver((socket) => {
         sent = socket
         ended = new Promise((resolve) => socket.on('close', resolve))
-        socket.once('data', () => answer(socket))
+        socket.once('data', () => {
+          if (once !== '') socket.write(once)
+          if (forever !== '') writeForever(socket, forever)
+        })
       })
-      const outcome = await open(url, waits[what]).post(post)
+      const ms = waits[what] ?? (/no answer/.test(`${error}`) ? 300 : timeoutMs)
+      const outcome = await open(url, { timeoutMs: ms }).post(post)
       if (error === undefined) assert.deepEqual([outcome.status, outcome.error], [200, undefined])
       else assert.match(outcome.error ?? '', error)
       await ended
@@ -277,44 +218,31 @@ describe('a receiver with TLS', () => {
     authority = issueCertificate({ subject: 'the authority of the tests' })
   })
 
-  async function openTls(certificate: Certificate): Promise<string> {
-    const { key } = certificate
-    const server = https.createServer({ key, cert: certificate.certificate }, (_, answer) => {
-      answer.end()
-    })
+  async function openTls(options: { addresses?: string[]; expiresAt?: number }): Promise<string> {
+    const usual = { subject: 'a receiver', issuer: authority, addresses: ['127.0.0.1'] }
+    const { key, certificate: cert } = issueCertificate({ ...usual, ...options })
+    const server = https.createServer({ key, cert }, (_, answer) => answer.end())
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     releaseAfterTest(() => server.close().closeAllConnections())
     return `https://127.0.0.1:${(server.address() as AddressInfo).port}/`
   }
-  const issue = (options: { addresses?: string[]; expiresAt?: number }) =>
-    issueCertificate({
-      subject: 'a receiver',
-      issuer: authority,
-      addresses: ['127.0.0.1'],
-      ...options,
-    })
 
-  it('is trusted by its certificate', async () => {
-    const url = await openTls(issue({}))
-    const outcome = await open(url, { authorities: [authority.certificate] }).post(post)
-    assert.deepEqual([outcome.status, outcome.error], [200, undefined])
-  })
-
-  const wrong: [what: string, options: Parameters<typeof issue>[0], error: RegExp][] = [
-    ['expired', { expiresAt: Date.now() - 1_000 }, /has expired/],
-    ['for another host', { addresses: ['127.0.0.2'] }, /another host/],
+  const certificates: [what: string, options: Parameters<typeof openTls>[0], error: RegExp][] = [
+    ['trusted by its certificate', {}, /^$/],
+    ['not trusted after that has expired', { expiresAt: Date.now() - 1_000 }, /has expired/],
+    ['not trusted with that of another host', { addresses: ['127.0.0.2'] }, /another host/],
   ]
-  for (const [what, options, error] of wrong) {
-    it(`is not trusted with a certificate that is ${what}`, async () => {
-      const url = await openTls(issue(options))
+  for (const [what, options, error] of certificates) {
+    it(`is ${what}`, async () => {
+      const url = await openTls(options)
       const outcome = await open(url, { authorities: [authority.certificate] }).post(post)
       assert.match(outcome.error ?? '', error)
     })
   }
 
   it('is not trusted with a certificate of an unknown authority, whatever the environment says', async (t) => {
-    const url = await openTls(issue({}))
+    const url = await openTls({})
     const { emitWarning } = process
     process.emitWarning = () => {}
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
@@ -323,13 +251,5 @@ describe('a receiver with TLS', () => {
       process.emitWarning = emitWarning
     })
     assert.match((await open(url).post(post)).error ?? '', /not trusted/)
-  })
-
-  it('is not spoken to in clear', async () => {
-    const server = http.createServer((_, answer) => answer.end()).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    releaseAfterTest(() => server.close().closeAllConnections())
-    const { port } = server.address() as AddressInfo
-    assert.match((await open(`https://127.0.0.1:${port}/`).post(post)).error ?? '', /TLS|closed/)
   })
 })

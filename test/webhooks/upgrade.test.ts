@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
-import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { openStore, toStoreLocation } from '../../src/store/open.ts'
-import { oldJournals } from '../store/old-stores.ts'
-import { query } from '../support/postgres.ts'
+import { execute, oldJournals } from '../store/old-stores.ts'
 import { closeAfterTest } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver } from './test-receiver.ts'
@@ -37,15 +35,6 @@ function toSql(
     VALUES ('whk_1', ${quote(url)}, 'plant.created plant.replaced plant.deleted',
       'whsec_MQ==', 'active', 1, ${quote(position)}, ${quote(positions)});
     ${deliveries.join('\n')}`
-}
-
-async function execute(url: string, toStatements: (schema: string) => string): Promise<void> {
-  if (!url.startsWith('sqlite:')) {
-    await query(url, toStatements('plant_store.'))
-    return
-  }
-  using db = new DatabaseSync(url.replace('sqlite:', ''))
-  db.exec(toStatements(''))
 }
 
 for (const { name, expected, newUrl } of oldJournals) {

@@ -146,15 +146,11 @@ export function buildField<Control extends HTMLElement>(
   }
 }
 
-/** A choice between values, some with a label. The first is chosen. */
+/** A choice between values, each with its label. The first is chosen. */
 export function buildChoice(
-  ...values: readonly (string | readonly [value: string, label: string])[]
+  ...values: readonly (readonly [value: string, label: string])[]
 ): HTMLSelectElement {
-  const options = values.map((one) => {
-    const [value, label] = typeof one === 'string' ? [one, one] : one
-    return element('option', { value }, label)
-  })
-  return element('select', ...options)
+  return element('select', ...values.map(([value, label]) => element('option', { value }, label)))
 }
 
 /**

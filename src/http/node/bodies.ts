@@ -11,6 +11,7 @@ const collected = Symbol('what has come of the body')
 type Incoming = IncomingMessage & {
   push?: (chunk: Buffer | null) => boolean
   _dumpAndCloseReadable?: () => void
+  /** Undefined if there is no body, and once it has ended or is being discarded. */
   [collected]?: Collected | undefined
 }
 
@@ -58,12 +59,12 @@ export function tooManyChunks(): Failure {
 }
 
 /** This many pieces are joined into one, because a buffer of one byte takes 400 bytes. */
-const maxPieces = 100
+const maxPieces = 16
 
 /**
  * Collects the body of a request that may have to wait at the gate. Chunks are taken directly from
- * the parser: through Node's stream, with its events and ticks, they would take a tenth of the CPU
- * time of a create. Beyond the size of a body, nothing more is read until somebody listens.
+ * the parser: Node's stream, with its events and ticks, takes more CPU time (README). Beyond the
+ * size of a body, nothing more is read until somebody listens.
  */
 export function collectBody(request: Incoming): void {
   if (hasNoBody(request)) return
@@ -79,7 +80,10 @@ export function collectBody(request: Incoming): void {
   }
 }
 
-/** Passes on the chunks of a body: those that have come, then the others as they come. */
+/**
+ * Passes on the chunks of a body: those that were collected, then each as it comes. The request
+ * must have a body (`hasNoBody`).
+ */
 export function listenToBody(request: Incoming, { onChunk, onEnd, onLost }: BodyListener): void {
   const body = request[collected] as Collected
   request.on('error', (error) => onLost(error instanceof Failure ? error : bodyEndedEarly()))
@@ -99,8 +103,8 @@ export function listenToBody(request: Incoming, { onChunk, onEnd, onLost }: Body
   let mayGoOn = true
   for (const piece of pieces) mayGoOn = request.push(piece)
   if (request.complete) request.push(null)
-  // It was paused when this much had come.
-  else if (mayGoOn && bytes > limits.bodyBytes) request.socket.resume()
+  // It was paused if this much had come, or chunks that were too small for a moment.
+  else if (mayGoOn) request.socket.resume()
 }
 
 /**
@@ -136,7 +140,7 @@ export function discardRest(request: Incoming): void {
   request.resume()
 }
 
-/** So much of a body is discarded at once: most of those that nobody reads are far smaller. */
+/** How much of a body is discarded at once. Most bodies that nobody reads are far smaller. */
 const freeBytes = 64 * 1024
 /** How many chunks are discarded in one turn of the event loop, over all connections. */
 const chunksPerTurn = 8
@@ -198,7 +202,7 @@ function isUsual(
   return isKept && status < 300 && expect === undefined && !fields.includes('Connection')
 }
 
-/** Writes the head that Node would write. Node takes a twentieth of the time of a get for it. */
+/** Writes the head that Node would write, in less time (README). */
 function writeHead(response: OwnHead, status: number, fields: readonly string[]): void {
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
   for (let at = 0; at < fields.length; at += 2) head += `${fields[at]}: ${fields[at + 1]}\r\n`

@@ -4,11 +4,13 @@ import { nextTick } from 'node:process'
 import type { Failure } from '../../contract/errors.ts'
 
 /** How many requests may wait for the one before them: on one connection, and on all. */
-export const maxWaitingOnConnection = 1_000
-export const maxWaiting = 8_000
+export const maxWaitingOnConnection = 250
+export const maxWaiting = 2_000
+/** How many may follow a refused one, on all. With fewer, cut clients come back too fast. */
+export const maxIgnored = 30_000
 /** How long a closing connection lingers, so that its client can read the last answer. */
 const lingerMs = 500
-/** How long the first request of a connection may be on its way when its place is needed. */
+/** How long a new connection that has sent nothing is spared when its place is needed. */
 export const firstByteMs = 500
 
 const state = Symbol('the requests on this connection')
@@ -25,6 +27,8 @@ interface Requests {
   /** Responses to the requests that wait for those before them. */
   waiting: ServerResponse[]
   isRefused: boolean
+  /** How many requests followed the one that was refused. */
+  ignored: number
   /** When the last request came; before the first one, when the connection came. */
   lastAt: number
   /** How long it is kept while it is idle, as clients are told. */
@@ -41,11 +45,15 @@ export interface RequestListeners {
 /** Passes on the requests of each connection one at a time, in the order in which they came. */
 export function buildConnections({ onRequest, onOverflow }: RequestListeners) {
   let waitingOnAll = 0
+  let ignoredOnAll = 0
 
   // One at a time, so that a pipelined request sees the effects of the one before it, and a client
   // that does not read has one answer in memory, not many.
   function wait(socket: ClientSocket, requests: Requests, response: ServerResponse): void {
-    if (requests.isRefused) return
+    if (requests.isRefused) {
+      ignore(socket, requests)
+      return
+    }
     if (requests.waiting.length === maxWaitingOnConnection || waitingOnAll === maxWaiting) {
       onOverflow(socket)
       return
@@ -58,6 +66,18 @@ export function buildConnections({ onRequest, onOverflow }: RequestListeners) {
     nextTick(nextTick, () => {
       if (requests.waiting.length > 0) socket.pause()
     })
+  }
+
+  /** Cuts the connection of a request that is not answered if too many of them are kept. */
+  function ignore(socket: ClientSocket, requests: Requests): void {
+    if (socket.destroyed) return
+    if (requests.ignored === 0) {
+      socket.once('close', () => {
+        ignoredOnAll -= requests.ignored
+      })
+    }
+    requests.ignored++
+    if (++ignoredOnAll > maxIgnored) socket.destroy()
   }
 
   function next(socket: ClientSocket, requests: Requests): void {
@@ -90,6 +110,7 @@ export function openConnection(socket: ClientSocket, keepAliveTimeoutMs: number)
     current: undefined,
     waiting: [],
     isRefused: false,
+    ignored: 0,
     lastAt: performance.now(),
     idleSeconds: Math.floor(keepAliveTimeoutMs / 1000),
   }
@@ -101,6 +122,19 @@ export function openConnection(socket: ClientSocket, keepAliveTimeoutMs: number)
     afterRequests(socket, () => close(socket))
     return socket
   }
+}
+
+const unlimited = new WeakSet<IncomingMessage>()
+
+/** Takes Node's time limit off a request, which then needs another one. */
+export function liftTimeLimit(request: IncomingMessage): void {
+  unlimited.add(request)
+}
+
+/** Whether the request that is arriving has no time limit of Node's. */
+export function hasNoTimeLimit(socket: ClientSocket): boolean {
+  const { current } = requestsOf(socket)
+  return isOpen(current) && !current.req.complete && unlimited.has(current.req)
 }
 
 function requestsOf(socket: ClientSocket): Requests {
@@ -129,8 +163,8 @@ export function afterRequests(socket: ClientSocket, run: () => void): void {
 }
 
 /**
- * Closes the connection that has been idle longest, of those without an open request. Connections
- * that have never carried one come first, unless it may still be on its way.
+ * Closes the idle connection whose last request came longest ago, if there is one. Connections
+ * that have never carried a request come first, unless it may still be on its way.
  */
 export function closeIdlest(sockets: Iterable<ClientSocket>): boolean {
   const silentSince = performance.now() - firstByteMs
@@ -154,12 +188,7 @@ export function closeIdlest(sockets: Iterable<ClientSocket>): boolean {
  * - a part of a body that is being read: its request answers with the failure;
  * - a part of a body that nobody reads: this is the answer to its request, unless it has one.
  */
-export function refuse(
-  socket: ClientSocket,
-  failure: Failure,
-  toAnswer: () => string,
-  timeoutMs: number,
-): void {
+export function refuse(socket: ClientSocket, failure: Failure, toAnswer: () => string): void {
   const requests = requestsOf(socket)
   if (socket.destroyed || requests.isRefused) return
   requests.isRefused = true
@@ -170,14 +199,14 @@ export function refuse(
   }
   // Node removes its own listener for a CONNECT; without one, a reset would end the process.
   socket.on('error', () => socket.destroy())
-  setTimeout(() => socket.destroy(), timeoutMs).unref()
   const send = () => {
     if (socket.writable) socket.write(toAnswer())
     close(socket)
   }
   if (last === undefined || last.req.complete) afterRequests(socket, send)
-  // It has its answer, which may have to wait for those before it.
+  // The answer to the request of this body is the last one, and may wait for those before it.
   else if (last.headersSent) afterRequests(socket, () => close(socket))
+  // That request waits for the answers before it, and so does this one.
   else if (last.socket === null) last.once('socket', send)
   else send()
 }

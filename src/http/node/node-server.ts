@@ -1,5 +1,6 @@
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure } from '../../contract/errors.ts'
 import { limits, type Timeouts } from '../../contract/limits.ts'
 import { collectBody } from './bodies.ts'
@@ -8,10 +9,11 @@ import {
   buildConnections,
   type ClientSocket,
   closeIdlest,
+  firstByteMs,
+  hasNoTimeLimit,
   openConnection,
   refuse,
 } from './client-socket.ts'
-import { drain, type Grace } from './drain.ts'
 import { createServer } from './node-http.ts'
 
 export interface NodeServer {
@@ -36,8 +38,6 @@ export interface ConnectionHandlers {
   toFailure(error: ClientError): Failure
   /** Makes the raw answer to bytes that are not a complete request. The connection then closes. */
   toRefusal(failure: Failure, socket: ClientSocket): string
-  /** Whether a body with time limits of its own is being received. */
-  hasLongBody(socket: Socket): boolean
   /** Called when a connection was closed because too many are open. */
   onDrop(): void
 }
@@ -59,7 +59,8 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   server.maxHeadersCount = limits.headerFields
   server.timeout = timeouts.stallTimeoutMs
   const sockets = new Set<Socket>()
-  const open = { sockets, lastClosedAt: -Infinity }
+  /** The open connections, and when the last one was closed, by `performance.now()`. */
+  const connections = { sockets, lastClosedAt: -Infinity }
   server.on('connection', (socket) => {
     openConnection(socket, timeouts.keepAliveTimeoutMs)
     // A new client takes the place of the one that has been idle longest.
@@ -72,13 +73,12 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
     handlers.onConnection()
     socket.once('close', () => {
       sockets.delete(socket)
-      open.lastClosedAt = performance.now()
+      connections.lastClosedAt = performance.now()
     })
   })
 
   function refuseBytes(socket: ClientSocket, failure: Failure): void {
-    const toAnswer = () => handlers.toRefusal(failure, socket)
-    refuse(socket, failure, toAnswer, timeouts.stallTimeoutMs)
+    refuse(socket, failure, () => handlers.toRefusal(failure, socket))
   }
 
   const passOn = buildConnections({
@@ -98,18 +98,19 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   )
   server.on('clientError', (error: ClientError, socket: ClientSocket) => {
     if (error.code === 'ECONNRESET') socket.destroy()
-    // Node's time limit on a request does not apply to a long body.
-    else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && handlers.hasLongBody(socket)) return
+    else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && hasNoTimeLimit(socket)) return
     else refuseBytes(socket, handlers.toFailure(error))
   })
-  // A client that waits for its answer may be silent. One that is idle, or does not read, is cut.
+  // Node emits this for the limit on idle connections, and for that on connections on which nothing
+  // moves: the second cuts clients that do not read, while others may wait in silence.
   server.on('timeout', (socket: ClientSocket) => {
-    if (socket.timeout !== server.timeout || socket.writableLength > 0) breakOff(socket)
+    const isIdle = socket.timeout !== server.timeout
+    if (isIdle || socket.writableLength > 0) breakOff(socket)
   })
   return {
     server,
     countConnections: () => sockets.size,
-    drain: (grace) => drain(server, open, timeouts, grace),
+    drain: (grace) => drain(server, connections, timeouts, grace),
   }
 }
 
@@ -117,7 +118,65 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
 function tooManyWaiting(): Failure {
   return new Failure(
     50300,
-    'Too many requests wait on this connection. This one and those after it were not done: send them again.',
+    'Too many requests wait on this connection. This one and the ones after it were not executed: send them again.',
     { reason: 'waiting_on_connection' },
   )
+}
+
+/**
+ * When the grace ends before its time: 'short' as soon as no client is connected, 'full' only if
+ * none has been for as long as it lasts.
+ */
+export type Grace = 'full' | 'short'
+
+/**
+ * Ends a server without losing a request that it has accepted. While it drains, `/readyz` fails and
+ * each connection is closed after its next answer. During the grace it keeps serving, so that
+ * clients notice and go elsewhere. Then the port and idle connections are closed, and connections
+ * that are still open at the deadline are cut. Returns how many were cut.
+ */
+async function drain(
+  server: Server,
+  connections: { readonly sockets: ReadonlySet<Socket>; readonly lastClosedAt: number },
+  timeouts: Timeouts,
+  grace: Grace,
+): Promise<number> {
+  const { sockets } = connections
+  const ended = new AbortController()
+  // Its timer keeps the process alive: connections that are not read from would not.
+  const deadline = sleep(timeouts.shutdownMs, undefined, { signal: ended.signal }).catch(() => {})
+  // An answer that began earlier did not announce the close, so its client may send another
+  // request. It has the grace for that.
+  server.keepAliveTimeout = Math.max(1, timeouts.idleGraceMs)
+  server.keepAliveTimeoutBuffer = 0
+  const graceEndsAt = performance.now() + timeouts.idleGraceMs
+  const quietMs = grace === 'short' ? 0 : timeouts.idleGraceMs
+  while (performance.now() < graceEndsAt) {
+    if (sockets.size === 0 && performance.now() - connections.lastClosedAt >= quietMs) break
+    await sleep(10)
+  }
+  const closed = new Promise<void>((resolve) => closeServer(server, sockets, resolve))
+  const dropSilent = () => {
+    for (const socket of findSilent(sockets)) socket.destroy()
+  }
+  setTimeout(dropSilent, firstByteMs).unref()
+  await Promise.race([closed, deadline])
+  ended.abort()
+  const cut = [...sockets].filter((socket) => !socket.destroyed)
+  for (const socket of cut) breakOff(socket)
+  await closed
+  return cut.length
+}
+
+/** Closes the port and idle connections. Those that have sent nothing yet stay open. */
+function closeServer(server: Server, sockets: ReadonlySet<Socket>, onClosed: () => void): void {
+  const silent = findSilent(sockets)
+  // Node.js 26 takes them for idle ones and destroys them, though a request may be on its way.
+  for (const socket of silent) socket.destroy = () => socket
+  server.close(onClosed)
+  for (const socket of silent) Reflect.deleteProperty(socket, 'destroy')
+}
+
+function findSilent(sockets: ReadonlySet<Socket>): Socket[] {
+  return [...sockets].filter(({ bytesRead }) => bytesRead === 0)
 }

@@ -10,27 +10,30 @@ export const encryptions = {
   'verify-full': ['tls'],
 } as const satisfies Record<string, readonly ('none' | 'tls')[]>
 
-/**
- * The accepted parameters with their values: any text, one of a list, or a whole number up to a
- * maximum.
- */
+const anyText = { pattern: /./s, rule: 'must not be empty' }
+const oneOf = (...values: string[]) => ({
+  pattern: new RegExp(`^(${values.join('|')})$`),
+  rule: `must be ${values.join(', ').replace(/, ([^,]*)$/, ' or $1')}`,
+})
+/** The accepted parameters, with what their values must be. */
 const accepted = {
-  host: 'any',
-  port: 65_535,
-  sslmode: Object.keys(encryptions),
-  sslrootcert: 'any',
-  sslcert: 'any',
-  sslkey: 'any',
-  channel_binding: ['disable', 'prefer', 'require'],
-  connect_timeout: 600,
-  prepare: ['true', 'false'],
-  target_session_attrs: ['primary', 'read-write'],
-  application_name: 'any',
-  options: 'any',
-} as const satisfies Record<string, 'any' | readonly string[] | number>
+  host: anyText,
+  port: anyText,
+  sslmode: oneOf(...Object.keys(encryptions)),
+  sslrootcert: anyText,
+  sslcert: anyText,
+  sslkey: anyText,
+  channel_binding: oneOf('disable', 'prefer', 'require'),
+  connect_timeout: { pattern: /^([1-9]\d?|[1-5]\d\d|600)$/, rule: 'must be from 1 to 600 seconds' },
+  prepare: oneOf('true', 'false'),
+  target_session_attrs: oneOf('primary', 'read-write'),
+  application_name: anyText,
+  options: anyText,
+}
 type Name = keyof typeof accepted
 /** Parameters as they are written. */
-export type Parameters = Readonly<Partial<Record<Name, string>>>
+type Parameters = Readonly<Partial<Record<Name, string>>>
+type Chosen = Parameters & { readonly sslmode: keyof typeof encryptions }
 
 /** Where one server listens. A host with a slash is the folder of its Unix socket. */
 export interface Host {
@@ -39,13 +42,7 @@ export interface Host {
 }
 
 /** The servers of DATABASE_URL, and how to talk to them. */
-export interface Address {
-  readonly hosts: readonly Host[]
-  readonly user: string | undefined
-  readonly password: string | undefined
-  readonly database: string | undefined
-  readonly parameters: Parameters & { readonly sslmode: keyof typeof encryptions }
-}
+export type Address = ReturnType<typeof toAddress>
 
 const addressPattern = new RegExp(
   [
@@ -60,6 +57,7 @@ const hostPattern = /^(?:(?<name>[\w.-]+)|\[(?<ipv6>[0-9A-Fa-f:.]+)\])(?::(?<por
 /** A host in a parameter: the folder of a Unix socket, or a name or address. */
 const parameterPattern = /^(?:\/[^\0]*|[\w.:-]+)$/
 const defaultPort = '5432'
+const maxPort = 65_535
 
 /** Splits an address of PostgreSQL; undefined if it is not one. Only its hosts are checked. */
 export function splitAddress(url: string) {
@@ -69,7 +67,7 @@ export function splitAddress(url: string) {
   const { authority = '', database = '', query = '' } = groups
   const hosts = authority === '' ? readHosts(query) : authority.split(',').map(toHost)
   const isUsable =
-    hosts.every((one) => one !== undefined && one.port <= accepted.port) &&
+    hosts.every((one) => one !== undefined && one.port <= maxPort) &&
     [user, password, database].every((text) => decode(text) !== undefined)
   if (!isUsable) return undefined
   return { scheme, user, password, authority, database, query, hosts: hosts as Host[] }
@@ -95,17 +93,11 @@ export function toSocketPath({ host, port }: Host): string | undefined {
   return host.startsWith('/') ? `${host}/.s.PGSQL.${port}` : undefined
 }
 
-/** The address with a password, unless it has one. */
-export function withPassword(url: string, password: string): string {
-  const parts = splitAddress(url)
-  if (parts === undefined || parts.password !== '') return url
-  const login = `${parts.scheme}${parts.user}`
-  const rest = url.slice(login.length).replace(/^:?@/, '')
-  return `${login}:${encodeURIComponent(password)}@${rest}`
-}
-
-/** Reads an address with its parameters, or throws `UnusableStore` with the first mistake. */
-export function toAddress(url: string): Address {
+/**
+ * Reads an address with its parameters, or throws `UnusableStore` with the first mistake. An
+ * address without a password gets the given one.
+ */
+export function toAddress(url: string, password?: string) {
   const parts = splitAddress(url)
   if (parts === undefined) {
     throw new UnusableStore(
@@ -115,23 +107,21 @@ export function toAddress(url: string): Address {
   }
   const written = readParameters(parts.query)
   const sslmode = written.sslmode ?? (written.sslrootcert === 'system' ? 'verify-full' : 'prefer')
-  const parameters = { ...written, sslmode: sslmode as keyof typeof encryptions }
+  const parameters = { ...written, sslmode } as Chosen
   const contradiction = findContradiction(parts.authority, parameters)
   if (contradiction !== undefined) throw new UnusableStore(`DATABASE_URL has ${contradiction}`)
   return {
     hosts: parts.hosts,
     user: decode(parts.user) || undefined,
-    password: decode(parts.password) || undefined,
+    password: decode(parts.password) || password,
     database: decode(parts.database) || undefined,
     parameters,
   }
 }
 
 /** Says which parameters contradict each other, or would be unsafe to ignore. */
-function findContradiction(
-  authority: string,
-  { host, port, sslmode, channel_binding, sslrootcert, sslcert, sslkey }: Address['parameters'],
-): string | undefined {
+function findContradiction(authority: string, parameters: Chosen): string | undefined {
+  const { host, port, sslmode, channel_binding, sslrootcert, sslcert, sslkey } = parameters
   const isAlwaysEncrypted = !(encryptions[sslmode] as readonly string[]).includes('none')
   if (authority !== '' && host !== undefined) return 'a host and the parameter host: leave one out.'
   if (authority !== '' && port !== undefined)
@@ -166,22 +156,15 @@ function findMistake(name: string, value: string, before: Parameters): string | 
     const names = Object.keys(accepted).join(', ')
     return `DATABASE_URL has an unknown parameter ${shown}: it may have ${names}.`
   }
-  const values: 'any' | readonly string[] | number = accepted[name as Name]
   if (Object.hasOwn(before, name))
     return `DATABASE_URL has the parameter ${name} twice: leave one out.`
-  const subject = `The parameter ${name} of DATABASE_URL`
-  if (value === '') return `${subject} is empty.`
-  if (typeof values === 'number') {
-    const isAccepted = /^\d{1,9}$/.test(value) && Number(value) >= 1 && Number(value) <= values
-    return isAccepted ? undefined : `${subject} must be a whole number from 1 to ${values}.`
-  }
-  if (values === 'any' || values.includes(value)) return undefined
-  return `${subject} must be ${values.join(', ').replace(/, ([^,]*)$/, ' or $1')}.`
+  const { pattern, rule } = accepted[name as Name]
+  return pattern.test(value) ? undefined : `The parameter ${name} of DATABASE_URL ${rule}.`
 }
 
 /** A plus sign stands for itself, as for libpq: file names may contain one. */
-function decodeQuery(query: string): [name: string, value: string][] {
-  return [...new URLSearchParams(query.replaceAll('+', '%2B'))]
+function decodeQuery(query: string): URLSearchParams {
+  return new URLSearchParams(query.replaceAll('+', '%2B'))
 }
 
 /** Undefined if the percent-encoding is broken. */

@@ -1,16 +1,20 @@
 import { once } from 'node:events'
-import { connect as connectSocket, type Socket } from 'node:net'
-import type { Readable } from 'node:stream'
-import type { ConnectionOptions } from 'node:tls'
+import { readFile } from 'node:fs/promises'
+import { connect as connectSocket, isIP, type Socket } from 'node:net'
+import {
+  type ConnectionOptions,
+  connect as connectTls,
+  createSecureContext,
+  getCACertificates,
+  type TLSSocket,
+} from 'node:tls'
 import pg from 'pg'
-import { to as copyTo } from 'pg-copy-streams'
 import pgpass from 'pgpass'
-import { toStatement } from '../steps.ts'
+import { UnusableStore } from '../store.ts'
 import { type Address, type Host, toSocketPath } from './address.ts'
-import { codeOf, Lost, withTimeout } from './failures.ts'
-import { requirePrimary } from './schema.ts'
-import { type Result, type Sql, type Texts, toStatementName, type Value } from './sql.ts'
-import { encrypt } from './tls.ts'
+import { codeOf, isStale, Lost, TlsFailure, toLost, withTimeout } from './failures.ts'
+import { requirePrimary } from './prepare.ts'
+import { buildSql, type SentQuery } from './sql.ts'
 
 /**
  * One connection to one server, a `Client` of pg. It never reconnects: once it is lost or
@@ -20,28 +24,7 @@ import { encrypt } from './tls.ts'
  * deadline, an implausible result) ends the connection, so that no statement can get the answer to
  * another.
  */
-export interface Connection {
-  readonly sql: Sql
-  /**
-   * The rows of a COPY to STDOUT, on a connection that is not pipelined. The server waits while the
-   * caller does not read. A caller that stops before the end must destroy the connection.
-   */
-  copy(text: string): Readable
-  /** Lets the statements in flight finish within this time, then closes the connection. */
-  end(graceMs: number): Promise<void>
-  /** Closes the socket at once. The server may still execute what was sent. */
-  destroy(): void
-}
-
-/** How to connect to a server. */
-export interface Terms {
-  /** Absent: nothing is encrypted. */
-  readonly tls?: ConnectionOptions | undefined
-  /** The settings to send, as `-c name=value`. */
-  readonly options?: string | undefined
-  /** Whether each statement is sent at once, and the server answers in order. */
-  readonly isPipelined: boolean
-}
+export type Connection = ReturnType<typeof buildConnection>
 
 /** How long the server may take to close a connection. */
 const farewellMs = 100
@@ -53,45 +36,84 @@ const keepAliveMs = 60_000
 
 /**
  * Opens a connection to a server, or throws why it cannot be used: it must be a primary, with
- * `pg_catalog` first in its search path. `onClosed` is called once, with a reason unless the
- * connection was ended or destroyed by us.
+ * `pg_catalog` first in its search path. The options are settings to send, as `-c name=value`.
  */
 export async function openConnection(
   address: Address,
   at: Host,
-  terms: Terms,
-  onClosed: (reason: Lost | undefined) => void = () => {},
+  encryption: 'none' | 'tls',
+  options?: string,
 ): Promise<Connection> {
-  const { prepare, connect_timeout } = address.parameters
-  const path = toSocketPath(at)
   const keepAlive = { keepAlive: true, keepAliveInitialDelay: keepAliveMs }
-  const socket = connectSocket({ ...(path === undefined ? at : { path }), ...keepAlive })
+  const socket = connectSocket({ ...at, path: toSocketPath(at), ...keepAlive })
   // Errors are met where the socket is used.
   socket.on('error', () => {})
-  let state: 'opening' | 'open' | 'closed' = 'opening'
 
   async function open(): Promise<Connection> {
     await once(socket, 'connect')
-    const stream = toStream(terms.tls ? await encrypt(socket, at, terms.tls) : socket)
-    const client = newClient(address, at, terms, stream)
-    const connection = buildConnection(client, stream, prepare !== 'false', (reason) => {
-      if (state === 'open') onClosed(reason)
-      state = 'closed'
-    })
-    await client.connect().catch((error) => {
-      throw codeOf(error) === '' ? toLost(error) : error
-    })
+    const stream = toStream(encryption === 'tls' ? await encrypt(socket, at, address) : socket)
+    const client = newClient(address, at, stream, options)
+    const connection = buildConnection(client, stream, address.parameters.prepare !== 'false')
+    await client.connect()
     await requirePrimary(connection.sql)
-    if (state === 'closed') throw toLost(undefined)
-    state = 'open'
     return connection
   }
 
   try {
-    return await withTimeout(open(), Number(connect_timeout ?? defaultConnectSeconds) * 1_000)
+    const seconds = Number(address.parameters.connect_timeout ?? defaultConnectSeconds)
+    return await withTimeout(open(), seconds * 1_000)
   } catch (error) {
     socket.destroy()
-    throw error
+    throw error instanceof UnusableStore ? error : toLost(error)
+  }
+}
+
+/** The message with which a client asks for TLS. The server answers with one letter. */
+const tlsRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
+
+/** Encrypts a connection before anything else is sent on it, or throws `TlsFailure`. */
+async function encrypt(socket: Socket, at: Host, { parameters }: Address): Promise<TLSSocket> {
+  const options = await readTlsOptions(parameters)
+  try {
+    socket.write(tlsRequest)
+    const [answer] = await Promise.race([once(socket, 'data'), once(socket, 'close')])
+    // More than the letter would have been sent in between, before the encryption.
+    if (String(answer) !== 'S') {
+      throw new Lost(String(answer) === 'N' ? 'TLS_REFUSED' : 'TLS_NO_ANSWER')
+    }
+    // The name of a server is never an IP address (RFC 6066, section 3).
+    const servername = isIP(at.host) === 0 ? at.host : ''
+    const encrypted = connectTls({ socket, host: at.host, servername, ...options })
+    await once(encrypted, 'secureConnect')
+    return encrypted
+  } catch (error) {
+    throw new TlsFailure(codeOf(error), error)
+  }
+}
+
+/** Reads the files for TLS. Throws `UnusableStore` if one cannot be used. */
+async function readTlsOptions(parameters: Address['parameters']): Promise<ConnectionOptions> {
+  const { sslmode, sslrootcert, sslcert, sslkey } = parameters
+  // Node.js takes an empty text for none, but not in a list.
+  const read = async (path?: string) => path && [await readFile(path, 'utf8')]
+  try {
+    const ca = sslrootcert === 'system' ? getCACertificates('system') : await read(sslrootcert)
+    const files = { ca, cert: await read(sslcert), key: await read(sslkey) }
+    return {
+      // Without an authority, Node.js trusts those that it brings.
+      secureContext: createSecureContext(files),
+      rejectUnauthorized: sslmode === 'verify-full' || ca !== undefined,
+      ...(sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }),
+    }
+  } catch (error) {
+    const { code, path } = error as NodeJS.ErrnoException
+    throw new UnusableStore(
+      path === undefined
+        ? 'A file of sslrootcert, sslcert or sslkey of DATABASE_URL is no certificate or key ' +
+            `in PEM form, or the key belongs to another certificate (${code}).`
+        : `sslrootcert, sslcert or sslkey of DATABASE_URL: ${path} cannot be read (${code}).`,
+      { cause: error },
+    )
   }
 }
 
@@ -117,7 +139,7 @@ function toStream(socket: Socket): Socket {
   })
 }
 
-function newClient(address: Address, at: Host, terms: Terms, stream: Socket): pg.Client {
+function newClient(address: Address, at: Host, stream: Socket, options?: string): pg.Client {
   const { user, database, password, parameters } = address
   const { application_name = 'plant-store', channel_binding = 'disable' } = parameters
   const client: pg.Client = new pg.Client({
@@ -126,39 +148,32 @@ function newClient(address: Address, at: Host, terms: Terms, stream: Socket): pg
     database,
     password: () => password ?? findPassword(client),
     application_name,
-    options: terms.options,
+    options,
     // The stream is encrypted already.
     ssl: false,
     // Otherwise PGSSLNEGOTIATION could ask for TLS.
     sslnegotiation: 'postgres',
-    enableChannelBinding: channel_binding !== 'disable' && terms.tls !== undefined,
-    pipeline: terms.isPipelined,
+    enableChannelBinding: channel_binding !== 'disable',
+    // Each statement is sent at once, and the server answers in order.
+    pipeline: true,
     stream: () => stream,
   })
   return client
 }
 
 /** The password for a server in PGPASSFILE or ~/.pgpass. pg would look there with a warning. */
-function findPassword({ host, port, database, user }: pg.Client): Promise<string> {
+function findPassword(client: pg.Client): Promise<string> {
   return new Promise((resolve, reject) => {
-    pgpass({ host, port, database, user }, (password) =>
-      password === undefined ? reject(noPassword()) : resolve(password),
+    pgpass(client, (password) =>
+      // The code that a server sends for a wrong password.
+      password === undefined ? reject(new Lost('28P01')) : resolve(password),
     )
   })
 }
 
-/** The same code that a server sends for a wrong password. */
-function noPassword(): Error {
-  return Object.assign(new Error('the server asks for a password'), { code: '28P01' })
-}
-
-function buildConnection(
-  client: pg.Client,
-  stream: Socket,
-  isPrepared: boolean,
-  onClosed: (reason: Lost | undefined) => void,
-): Connection {
-  const statements = new Map<string, 'preparing' | 'prepared'>()
+function buildConnection(client: pg.Client, stream: Socket, isPrepared: boolean) {
+  /** Resolves when the connection is closed, with the reason unless we have closed it. */
+  const closed = Promise.withResolvers<Lost | undefined>()
   let lost: Lost | undefined
   let isOurs = false
   let warnings = 0
@@ -167,21 +182,22 @@ function buildConnection(
     if (code !== noWarning) warnings++
   })
   client.on('error', lose)
-  client.on('end', () => lose(undefined))
+  client.on('end', () => lose())
 
-  function lose(error: Error | undefined): void {
+  function lose(error?: unknown): void {
     if (lost !== undefined) return
     lost = toLost(error)
     stream.destroy()
-    onClosed(isOurs ? undefined : lost)
+    closed.resolve(isOurs ? undefined : lost)
   }
 
+  /** Closes the socket at once. The server may still execute what was sent. */
   function destroy(): void {
     isOurs = true
-    lose(undefined)
+    lose()
   }
 
-  async function send(query: pg.QueryConfig): Promise<pg.QueryResult> {
+  async function send(query: SentQuery): Promise<pg.QueryResult> {
     if (lost !== undefined) throw lost
     // Statements of one tick are sent in one packet.
     if (stream.writableCorked === 0) {
@@ -189,10 +205,14 @@ function buildConnection(
       process.nextTick(() => stream.uncork())
     }
     try {
-      return await client.query(query)
+      const result = await client.query(isPrepared ? query : { ...query, name: undefined })
+      // A script has a list of results.
+      const { rows = [], rowCount } = result
+      if (rows.length === 0 || rows.length === rowCount) return result
+      throw new Error('a result has another number of rows than the server says')
     } catch (error) {
-      if (!(error instanceof pg.DatabaseError)) throw lost ?? toLost(error)
-      if (isStale(error)) lose(error)
+      if (!(error instanceof pg.DatabaseError) || isStale(error)) lose(error)
+      if (lost !== undefined) throw lost
       // A server that has refused a statement takes another one. One that ends the connection with
       // its error may have executed it. The severity is a word in the language of the server.
       await client.query('').catch(() => {
@@ -202,62 +222,12 @@ function buildConnection(
     }
   }
 
-  async function execute(query: pg.QueryConfig & Partial<pg.QueryArrayConfig>) {
-    const name = toStatementName(query.text)
-    const isFirst = !statements.has(name)
-    if (isFirst) statements.set(name, 'preparing')
-    // Until the server has prepared a statement, the same one is sent without the name: if the
-    // first fails, the others would not find it.
-    const isNamed = isPrepared && (isFirst || statements.get(name) === 'prepared')
-    try {
-      const result = await send(isNamed ? { ...query, name } : query)
-      if (isFirst) statements.set(name, 'prepared')
-      const { rows, rowCount } = result
-      if (rows.length === 0 || rows.length === rowCount) return result
-    } catch (error) {
-      if (isFirst) statements.delete(name)
-      throw error
-    }
-    lose(new Error('a result has another number of rows than the server says'))
-    throw lost
-  }
-
-  async function run<Found extends readonly object[]>(text: string, values: readonly Value[] = []) {
-    const { rows, rowCount } = await execute({ text, values: [...values] })
-    return Object.assign(rows, { count: rowCount ?? 0 }) as unknown as Result<Found>
-  }
-
-  async function texts<Row extends Texts>(text: string, values: readonly Value[] = []) {
-    return (await execute({ text, values: [...values], rowMode: 'array', types: asText }))
-      .rows as Row[]
-  }
-
-  function copy(text: string): Readable {
-    // A connection that is lost after the last row is an error of the stream as well.
-    return client.query(copyTo(text)).on('error', () => {})
-  }
-
+  /** Lets the statements in flight finish within this time, then closes the connection. */
   async function end(graceMs: number): Promise<void> {
     isOurs = true
     await withTimeout(client.end(), graceMs + farewellMs).catch(() => {})
     destroy()
   }
 
-  const tag = <Found extends readonly object[]>(parts: TemplateStringsArray, ...values: Value[]) =>
-    run<Found>(toStatement(parts), values)
-  const script = async (text: string) => void (await send({ text }))
-  const sql: Sql = Object.assign(tag, { run, texts, script, warnings: () => warnings })
-  return { sql, copy, end, destroy }
-}
-
-/** Leaves every field as the server writes it. */
-const asText: pg.CustomTypesConfig = { getTypeParser: () => (text: string) => text }
-
-/** The statement was prepared before the tables changed, or by another client of a pooler. */
-function isStale({ code, routine }: pg.DatabaseError): boolean {
-  return code === '26000' || routine === 'RevalidateCachedQuery'
-}
-
-function toLost(cause: unknown): Lost {
-  return cause instanceof Lost ? cause : new Lost(codeOf(cause) || 'CLOSED', cause)
+  return { sql: buildSql(send, () => warnings), closed: closed.promise, end, destroy }
 }

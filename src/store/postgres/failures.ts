@@ -35,16 +35,23 @@ export function isConflict(error: unknown): boolean {
   return error instanceof StaleRows || ['40001', '40P01'].includes(codeOf(error))
 }
 
-/** The answer did not come in time. The server may still be working on it. */
-export function timedOut(): Lost {
-  return new Lost('TIMEOUT')
+/** The statement was prepared before the tables changed, or by another client of a pooler. */
+export function isStale(error: Error): boolean {
+  return codeOf(error) === '26000' || ('routine' in error && error.routine === staleRoutine)
+}
+
+const staleRoutine = 'RevalidateCachedQuery'
+
+/** The loss of a connection, for any reason. */
+export function toLost(cause: unknown): Lost {
+  return cause instanceof Lost ? cause : new Lost(codeOf(cause) || 'CLOSED', cause)
 }
 
 /** The code for a server that is a standby. */
 export const standby = 'STANDBY'
 
 /**
- * The outcome of a promise, or the error `timedOut`. The promise itself keeps running. An answer
+ * The outcome of a promise, or `Lost` if it is late. The promise itself keeps running. An answer
  * that has come while this process was stopped is read before it counts as late.
  */
 export async function withTimeout<Value>(
@@ -53,7 +60,7 @@ export async function withTimeout<Value>(
 ): Promise<Value> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => setImmediate(() => reject(timedOut())), timeoutMs)
+    timer = setTimeout(() => setImmediate(() => reject(new Lost('TIMEOUT'))), timeoutMs)
   })
   try {
     return await Promise.race([promise, late])
@@ -131,19 +138,10 @@ const tlsMessages: Record<string, string> = {
 }
 
 function toTlsMessage(code: string): string {
-  return untrustedCodes.includes(code)
+  return /SELF_SIGNED_CERT|UNABLE_TO_|CERT_SIGNATURE_FAILURE/.test(code)
     ? `No authority of sslrootcert has signed the certificate of the PostgreSQL server (${code}).`
     : `The PostgreSQL server of DATABASE_URL cannot be reached over TLS (${code}).`
 }
 
 /** A server that starts or stops may close connections at any moment. */
 const transientCodes = ['ABORT_ERR', 'ECONNRESET', 'EPIPE', 'TIMEOUT', 'TLS_NO_ANSWER']
-
-const untrustedCodes = [
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'CERT_SIGNATURE_FAILURE',
-]

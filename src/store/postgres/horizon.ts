@@ -9,17 +9,7 @@ import type { Query } from './sql.ts'
  * lock on the sequence until the transaction ends. A gap is therefore settled once every
  * transaction that held the lock when we saw the gap has ended. Other transactions do not matter.
  */
-export interface Horizon {
-  /**
-   * Counts how many of these consecutive rows are settled. `known` is a row that was settled before
-   * they were read. One that settled later does not count: rows before it may be missing here.
-   */
-  countSettled(seqs: readonly number[], known: number | undefined): number
-  /** Checks whether more has settled. If so, rows that were read before must be read again. */
-  settle(sql: Query): Promise<boolean>
-  /** The last settled row; undefined if none is known yet. */
-  last(): number | undefined
-}
+export type Horizon = ReturnType<typeof buildHorizon>
 
 /** Transactions that may still fill gaps up to this row. */
 interface Waiting {
@@ -28,7 +18,7 @@ interface Waiting {
 }
 
 /** Builds the horizon of one session. `onUnsettled` is called if it has to be checked again. */
-export function buildHorizon(onUnsettled: () => void): Horizon {
+export function buildHorizon(onUnsettled: () => void) {
   let last: number | undefined
   let waiting: Waiting | undefined
 
@@ -37,9 +27,15 @@ export function buildHorizon(onUnsettled: () => void): Horizon {
   }
 
   return {
+    /** The last settled row; undefined if none is known yet. */
     last: () => last,
 
-    countSettled(seqs, known) {
+    /**
+     * Counts how many of these consecutive rows are settled. `known` is a row that was settled
+     * before they were read. One that settled later does not count: rows before it may be missing
+     * here.
+     */
+    countSettled(seqs: readonly number[], known: number | undefined): number {
       if (known === undefined) return 0
       let end = known
       let count = 0
@@ -52,7 +48,8 @@ export function buildHorizon(onUnsettled: () => void): Horizon {
       return count
     },
 
-    async settle(sql) {
+    /** Checks whether more has settled. If so, rows that were read before must be read again. */
+    async settle(sql: Query): Promise<boolean> {
       // An answer says nothing about a wait that another reader began after the question was sent.
       const judged = waiting
       // The server reads the locks after it has taken the snapshot of the rows.

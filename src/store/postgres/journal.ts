@@ -1,20 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../../contract/limits.ts'
-import {
-  type Cursor,
-  isReached,
-  type Position,
-  toCursor,
-  toPosition,
-} from '../../journal/position.ts'
+import { type Cursor, type Position, toCursor, toPosition } from '../../journal/position.ts'
 import {
   type Journaling,
   type JournalPage,
-  type JournalRow,
   newJournalId,
   newNonce,
-  type Reading,
-  readRow,
+  type PageRow,
+  toBeginning,
+  toPage,
 } from '../../journal/row.ts'
 import { unsettled } from '../failures.ts'
 import { UnusableStore } from '../store.ts'
@@ -52,18 +46,6 @@ export async function setJournaling(sql: Sql, wanted: Journaling): Promise<void>
     const [id, since] = wanted === 'on' ? [newJournalId(), mark.seq] : [null, '0']
     await sql`UPDATE plant_store.journal_life SET id = ${id}, since = ${since}::bigint`
   })
-}
-
-/**
- * Writes a row if the journal is on. It must be the last statement that can wait for a lock (see
- * `Horizon`), and come after those that change plants (see `setJournaling`).
- */
-export async function writeRow(sql: Sql, { at, nonce, count, changes }: JournalRow): Promise<void> {
-  await sql`
-    INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
-    SELECT pg_catalog.nextval('plant_store.journal_seq'), ${at}::bigint, ${nonce}::integer,
-      ${count}::integer, ${changes}::text
-    FROM plant_store.journal_life WHERE id IS NOT NULL`
 }
 
 /**
@@ -116,12 +98,9 @@ async function waitForChanges(sql: Sql): Promise<void> {
   }
 }
 
-/** A row of the journal, without its changes if they do not fit into the page. */
-interface PageRow extends Omit<JournalRow, 'changes'> {
-  readonly cursor: Cursor
+interface OrderedRow extends PageRow {
   /** Whether the journal begins with it. */
   readonly isFirst: boolean
-  readonly changes: string | null
 }
 
 /** Reads a page of settled changes. It begins after everything that can still appear before it. */
@@ -140,7 +119,7 @@ export async function readJournal(
     const settledBefore = horizon.last()
     const rows = await selectRows(sql, from, limit)
     if (rows === 'off') return rows
-    const begin = toBeginning(rows, from)
+    const begin = toBeginning(rows[0], from)
     if (begin === undefined) return 'gone'
     // A client has a position only if its row is settled. The oldest row may still be preceded if
     // the rows before it were trimmed.
@@ -159,31 +138,11 @@ export async function readJournal(
   }
 }
 
-/** The cursor at which a page begins; undefined if it is not in the first row. */
-function toBeginning([first]: readonly PageRow[], wanted: Cursor | 'oldest'): Cursor | undefined {
-  if (first === undefined || wanted === 'oldest') return first?.cursor
-  const end = { ...first.cursor, index: first.count }
-  return wanted.journalId === end.journalId && isReached(wanted, end) ? wanted : undefined
-}
-
-function toPage(begin: Cursor, rows: readonly PageRow[], limit: number): JournalPage {
-  const reading: Reading = { events: [], limit, bytes: 0 }
-  const { events } = reading
-  let isLast = true
-  for (const { cursor, count, at, changes } of rows) {
-    const from = cursor.seq === begin.seq ? begin : cursor
-    if (from.index === count) continue
-    isLast = changes !== null && readRow({ at, changes }, from, reading) && events.length < limit
-    if (!isLast) break
-  }
-  const start = toPosition(begin)
-  return { begin: start, events, end: events.at(-1)?.position ?? start, isLast }
-}
-
 /** A row as the server sends it. Without a `seq`, the journal is empty. */
-interface SelectedRow extends Pick<PageRow, 'nonce' | 'count' | 'isFirst' | 'changes'> {
+interface SelectedRow extends Pick<OrderedRow, 'count' | 'isFirst' | 'changes'> {
   readonly journalId: string | null
   readonly seq: string | null
+  readonly nonce: number
   readonly at: string
 }
 
@@ -197,7 +156,7 @@ async function selectRows(
   sql: Query,
   from: Cursor | 'oldest',
   limit: number,
-): Promise<PageRow[] | 'off'> {
+): Promise<OrderedRow[] | 'off'> {
   const { seq: first, index } = from === 'oldest' ? { seq: null, index: 0 } : from
   const selected = await sql<SelectedRow[]>`
     SELECT life.id AS "journalId", row.seq, row.nonce, row.count, row.at,
@@ -216,11 +175,11 @@ async function selectRows(
         ORDER BY seq LIMIT ${limit + 1}) AS rows
       WINDOW to_here AS (ORDER BY seq)) AS row ON row.before < ${limit}::bigint
     ORDER BY row.seq`
-  const rows: PageRow[] = []
-  for (const { journalId, seq, at, ...row } of selected) {
+  const rows: OrderedRow[] = []
+  for (const { journalId, seq, nonce, at, ...row } of selected) {
     if (journalId === null) return 'off'
     if (seq === null) return []
-    const cursor = { journalId, seq: Number(seq), nonce: row.nonce, index: 0 }
+    const cursor = { journalId, seq: Number(seq), nonce, index: 0 }
     rows.push({ ...row, cursor, at: Number(at) })
   }
   return rows
@@ -243,24 +202,6 @@ export async function journalEnd(sql: Query, horizon: Horizon): Promise<Position
   return selectEnd(sql, newest, horizon.last() ?? 0)
 }
 
-/**
- * Lets callers share runs, one at a time. A caller joins the next run: the position of the one that
- * is under way may be before a change that was acknowledged since it began.
- */
-export function shareRuns<Value>(run: () => Promise<Value>): () => Promise<Value> {
-  let last: Promise<unknown> = Promise.resolve()
-  let next: Promise<Value> | undefined
-
-  function begin(): Promise<Value> {
-    next = undefined
-    const running = run()
-    last = running.catch(() => {})
-    return running
-  }
-
-  return () => (next ??= last.then(begin))
-}
-
 /** The position after the newest change. Others may still appear before it. */
 export function newestPosition(sql: Query): Promise<Position | 'off'> {
   return selectEnd(sql, 0, maxSeq)
@@ -268,26 +209,21 @@ export function newestPosition(sql: Query): Promise<Position | 'off'> {
 
 const maxSeq = 2n ** 63n - 1n
 
-/** The position after the last row up to one. It must not be before another one. */
+/** The position after the last row up to the `seq` `upTo`. Fails if that is before `from`. */
 async function selectEnd(
   sql: Query,
   from: number,
   upTo: number | bigint,
 ): Promise<Position | 'off'> {
-  const [row] = await sql<[EndRow]>`
+  const [row] = await sql<[Pick<SelectedRow, 'seq' | 'nonce' | 'count'> & { id: string | null }]>`
     SELECT id, seq, nonce, count FROM plant_store.journal_life LEFT JOIN
       (SELECT seq, nonce, count FROM plant_store.journal WHERE seq <= ${upTo}::bigint
         ORDER BY seq DESC LIMIT 1) AS last ON seq >= since`
   const { id, seq, nonce, count } = row
   if (id === null) return 'off'
-  // The rows were dropped meanwhile, all or those after an earlier one that has committed since.
+  // The rows were dropped meanwhile. At most an older one is left, which was committed late.
   if (seq === null || Number(seq) < from) throw unsettled()
   return toPosition({ journalId: id, seq: Number(seq), nonce, index: count })
-}
-
-interface EndRow extends Pick<JournalRow, 'nonce' | 'count'> {
-  readonly id: string | null
-  readonly seq: string | null
 }
 
 /** The last visible row, to notice new ones. */

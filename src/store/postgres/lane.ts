@@ -1,156 +1,88 @@
 import { overloaded } from '../../contract/errors.ts'
 import { unreachable } from '../failures.ts'
 import type { Connection } from './connection.ts'
-import { withTimeout } from './failures.ts'
-import type { Query, Sql } from './sql.ts'
+import { Lost, withTimeout } from './failures.ts'
+import type { Sql } from './sql.ts'
 
-/** A few connections for one kind of statements, with a bounded queue. */
-export interface Lane {
-  /** Runs `statements` on one of the connections. The timeout includes the wait in the queue. */
-  run<Value>(statements: Statements<Value>, timeoutMs: number): Promise<Value>
-  /** Refuses waiting and new tasks. Statements in flight continue. */
-  close(): void
-}
-
-type Statements<Value> = (sql: Sql) => Promise<Value>
-
-export interface LaneOptions {
-  readonly open: () => Promise<Connection>
-  readonly connections: number
-  /** How many tasks may be in flight on one connection. Transactions need 1. */
-  readonly depth: number
-  /**
-   * What happens to a connection on which a task is late. One for reads is destroyed, and the reads
-   * behind the late one are sent again. One for writes waits for the answer: a write is never
-   * cancelled.
-   */
-  readonly whenLate: 'destroy' | 'wait'
-}
-
-/** A connection with its tasks in flight, the oldest first. */
+/** A connection, which may still be opening. */
 interface Pooled {
-  readonly connection: Connection
-  readonly tasks: Task[]
+  readonly connection: Promise<Connection>
+  /** How many reads are in flight. */
+  reads: number
+  /** When its last read was answered, or when the first one was sent to an idle connection. */
+  since: number
 }
 
-interface Task {
-  readonly pooled: Pooled
-  readonly sentAt: number
-}
-
-const queueItems = 1_000
-/** No task is sent behind one that has been in flight for this long. */
+/** More reads in flight on a connection than this are refused. */
+const mostReads = 200
+/** A busy connection that has answered nothing for this long is slow: reads avoid it. */
 const slowMs = 10
+/** How long a lane does without a connection that could not be opened. */
+const reopenMs = 1_000
 
-/** Runs each statement as a task of its own, so that no connection waits between two of them. */
-export function toQuery(lane: Lane, timeoutMs: number): Query {
-  const endsAt = performance.now() + timeoutMs
-  return (parts, ...values) => lane.run((sql) => sql(parts, ...values), endsAt - performance.now())
-}
-
-/** Builds a lane. Connections are opened on demand. */
-export function buildLane({ open, connections, depth, whenLate }: LaneOptions): Lane {
+/**
+ * Builds a lane, which runs statements on one of a few connections for reads. They are pipelined,
+ * which saves system calls and wake-ups on both sides. The timeout counts from the call.
+ *
+ * Connections are opened on demand. One on which a read is late is destroyed, and the reads behind
+ * it are sent again.
+ */
+export function buildLane(open: () => Promise<Connection>, connections: number) {
   const pool = new Set<Pooled>()
-  /** In the order of their arrival. */
-  const queue = new Set<PromiseWithResolvers<Task>>()
-  let openCount = 0
-  let isClosed = false
+  let mayOpenAt = 0
 
-  async function run<Value>(statements: Statements<Value>, timeoutMs: number): Promise<Value> {
+  /** The connection with the fewest reads; a new one if all are busy and it may be opened. */
+  function choose(): Pooled {
+    const now = performance.now()
+    const rank = ({ reads, since }: Pooled) =>
+      reads > 0 && now - since > slowMs ? mostReads + reads : reads
+    const [best] = [...pool].sort((one, other) => rank(one) - rank(other))
+    const mayOpen = pool.size < connections && now >= mayOpenAt
+    return best === undefined || (best.reads > 0 && mayOpen) ? openAnother() : best
+  }
+
+  function openAnother(): Pooled {
+    const opened: Pooled = { connection: open().catch(giveUp), reads: 0, since: 0 }
+    function giveUp(error: unknown): never {
+      pool.delete(opened)
+      mayOpenAt = performance.now() + reopenMs
+      throw unreachable(error)
+    }
+    pool.add(opened)
+    return opened
+  }
+
+  return async <Value>(
+    statements: (sql: Sql) => Promise<Value>,
+    timeoutMs: number,
+  ): Promise<Value> => {
     const endsAt = performance.now() + timeoutMs
     for (;;) {
-      if (isClosed) throw unreachable()
-      const task = begin() ?? (await wait(endsAt - performance.now()))
+      const sentAt = performance.now()
+      if (sentAt >= endsAt) throw new Lost('TIMEOUT')
+      const pooled = choose()
+      if (pooled.reads >= mostReads) throw overloaded('read_queue')
+      if (pooled.reads++ === 0) pooled.since = sentAt
       let isAnswered = false
-      const answer = statements(task.pooled.connection.sql).finally(() => {
-        isAnswered = true
-        finish(task)
-      })
+      const answer = pooled.connection
+        .then(({ sql }) => statements(sql))
+        .finally(() => {
+          isAnswered = true
+          pooled.reads--
+          pooled.since = performance.now()
+        })
       try {
-        return await withTimeout(answer, endsAt - performance.now())
+        return await withTimeout(answer, endsAt - sentAt)
       } catch (error) {
-        const isBehindLate = isAnswered && !pool.has(task.pooled)
-        if (!isBehindLate) throw error
-      } finally {
-        if (!isAnswered && whenLate === 'destroy') discard(task.pooled)
+        // One that was sent with little time left says nothing about the connection.
+        if (!isAnswered && endsAt - sentAt > slowMs) {
+          pool.delete(pooled)
+          void pooled.connection.then(({ destroy }) => destroy()).catch(() => {})
+        }
+        // Another read was late, or the connection could not be opened and there are others.
+        const mayRetry = !pool.has(pooled) && (error instanceof Lost || pool.size > 0)
+        if (!isAnswered || !mayRetry) throw error
       }
     }
-  }
-
-  /** Begins a task on the connection with the fewest, if one can take it. */
-  function begin(): Task | undefined {
-    const sentAt = performance.now()
-    // Until all connections are open, each takes one task: the next one may be idle.
-    const most = pool.size < connections ? 1 : depth
-    let found: Pooled | undefined
-    for (const pooled of pool) {
-      const [oldest] = pooled.tasks
-      const isBusy = oldest !== undefined && sentAt - oldest.sentAt > slowMs
-      if (isBusy || pooled.tasks.length >= most) continue
-      if (found === undefined || pooled.tasks.length < found.tasks.length) found = pooled
-    }
-    if (found === undefined) return undefined
-    const task = { pooled: found, sentAt }
-    found.tasks.push(task)
-    return task
-  }
-
-  function finish(task: Task): void {
-    const { tasks } = task.pooled
-    tasks.splice(tasks.indexOf(task), 1)
-    beginNext()
-  }
-
-  function beginNext(): void {
-    for (const waiting of queue) {
-      const task = begin()
-      if (task === undefined) return
-      queue.delete(waiting)
-      waiting.resolve(task)
-    }
-  }
-
-  function wait(timeoutMs: number): Promise<Task> {
-    if (queue.size >= queueItems) throw overloaded('read_queue')
-    if (openCount < connections) void openAnother()
-    const waiting = Promise.withResolvers<Task>()
-    queue.add(waiting)
-    // What was not sent cannot have been executed.
-    const timer = setTimeout(() => waiting.reject(unreachable()), timeoutMs)
-    return waiting.promise.finally(() => {
-      clearTimeout(timer)
-      queue.delete(waiting)
-    })
-  }
-
-  async function openAnother(): Promise<void> {
-    openCount++
-    try {
-      pool.add({ connection: await open(), tasks: [] })
-      beginNext()
-    } catch (error) {
-      openCount--
-      if (openCount === 0) refuseAll(unreachable(error))
-    }
-  }
-
-  function discard(pooled: Pooled): void {
-    // Of two late tasks, the first has discarded it.
-    if (!pool.delete(pooled)) return
-    openCount--
-    pooled.connection.destroy()
-    if (queue.size > 0) void openAnother()
-  }
-
-  function refuseAll(reason: unknown): void {
-    for (const waiting of queue) waiting.reject(reason)
-  }
-
-  return {
-    run,
-    close() {
-      isClosed = true
-      refuseAll(unreachable())
-    },
   }
 }

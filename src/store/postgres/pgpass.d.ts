@@ -1,11 +1,7 @@
 declare module 'pgpass' {
-  interface Server {
-    host: string
-    port: number
-    database?: string | undefined
-    user?: string | undefined
-  }
+  import type { Client } from 'pg'
+
   /** Finds the password for a server in the file that PGPASSFILE names, or in ~/.pgpass. */
-  function pgpass(server: Server, onFound: (password: string | undefined) => void): void
+  function pgpass(client: Client, onFound: (password: string | undefined) => void): void
   export = pgpass
 }

@@ -1,12 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../../contract/limits.ts'
 import type { StoredPlant } from '../../contract/shapes.ts'
 import type { JournalRow } from '../../journal/row.ts'
-import type { KeyUse, Rows } from '../changes.ts'
-import { toVersioned } from '../plant-writes.ts'
+import { buildRecorder, type Change, type KeyUse, type Rows, toVersioned } from '../changes.ts'
 import type { CreateKey, VersionedPlant } from '../store.ts'
-import { codeOf, StaleRows } from './failures.ts'
-import { writeRow } from './journal.ts'
-import type { Sql, Value } from './sql.ts'
+import { codeOf, isConflict, StaleRows, toWriteFailure } from './failures.ts'
+import { inTransaction, type Sql, type Value } from './sql.ts'
 
 /** A plant, and the other selected columns. */
 export type PlantRow<Others extends string[] = []> = readonly [
@@ -15,7 +14,7 @@ export type PlantRow<Others extends string[] = []> = readonly [
   tag: string | null,
   ...Others,
 ]
-type VersionedRow = PlantRow<[version: string]>
+export type VersionedRow = PlantRow<[version: string]>
 
 type KeyRow = Omit<KeyUse, 'version' | 'usedAt'> & { readonly version: string; usedAt: string }
 
@@ -27,6 +26,74 @@ export async function findPlants(
   const statement = `
     SELECT id, name, tag, version FROM plant_store.plants WHERE id = ANY($1::bigint[])`
   return toPlantsById(await sql.texts<VersionedRow>(statement, [ids]))
+}
+
+/** A write that waits for its connection. */
+export interface WaitingWrite {
+  readonly arrivedAt: number
+  /** A write whose caller has timed out must not be sent any more. */
+  state: 'waiting' | 'sent' | 'given up'
+}
+
+/** A change that waits for its batch. */
+export interface PostgresWrite extends WaitingWrite {
+  readonly change: Change
+}
+
+type Outcomes = Map<PostgresWrite, unknown>
+
+/**
+ * Sends a batch that only adds plants as one statement, which assumes that no id and no key is
+ * taken. If one is, creates without a key are sent once more, without the ids that are taken. Every
+ * other batch becomes a transaction: it locks and reads the rows, changes them in memory, and then
+ * writes them back.
+ */
+export async function sendWrites(sql: Sql, writes: PostgresWrite[]): Promise<Outcomes> {
+  const changes = writes.map(({ change }) => change)
+  for (const load of listLoads(changes)) {
+    const rows = await load(sql, changes)
+    const { outcomes, journalRow } = applyAll(rows, writes)
+    if (journalRow === undefined || (await rows.insertAll(sql, journalRow))) return outcomes
+  }
+  return inTransaction(sql, async () => {
+    const rows = await loadLocked(sql, changes)
+    const { outcomes, journalRow } = applyAll(rows, writes)
+    if (journalRow !== undefined) await rows.save(sql, journalRow)
+    return outcomes
+  })
+}
+
+const additions: ReadonlySet<Change['kind']> = new Set(['create', 'create once', 'import'])
+
+/** What to load for each attempt to insert a batch, in turn. */
+function listLoads(changes: readonly Change[]) {
+  if (changes.every(({ kind }) => kind === 'create')) return [loadNothing, loadIds]
+  // An import compares its plants with those that are there. The replay of a key has to lock its
+  // plant: then its commit waits for a standby that does not have the plant yet.
+  return changes.every(({ kind }) => additions.has(kind)) ? [loadNothing] : []
+}
+
+function applyAll(rows: Rows, writes: PostgresWrite[]) {
+  const recorder = buildRecorder(rows)
+  const outcomes: Outcomes = new Map(writes.map((write) => [write, recorder.apply(write.change)]))
+  return { outcomes, journalRow: recorder.take() }
+}
+
+/** Processes that write the same ids conflict repeatedly before each has succeeded. */
+const maxAttempts = 20
+const backoffMs = 10
+
+/** Retries a write after a conflict. */
+export async function attemptWrite<Value>(run: () => Promise<Value>): Promise<Value> {
+  for (let count = 1; ; count++) {
+    try {
+      return await run()
+    } catch (error) {
+      if (!isConflict(error) || count === maxAttempts) throw toWriteFailure(error)
+      // Random backoff, so that the two do not conflict again.
+      await sleep(Math.random() * count * backoffMs)
+    }
+  }
 }
 
 const uniqueViolation = '23505'
@@ -63,35 +130,41 @@ function selectPlants(condition = 'TRUE'): string {
 }
 
 /** Rows that are changed in memory, and then written together. */
-export interface LoadedRows extends Rows {
+interface LoadedRows extends Rows {
   /**
-   * Writes the new plants and keys, and the row of the journal, with a statement that commits by
-   * itself. Returns false, and writes nothing, if an id or a key is taken.
+   * Writes the new plants and keys, and the row of the journal, with one statement. Returns false,
+   * and writes nothing, if an id or a key is taken.
    */
   insertAll(sql: Sql, journalRow: JournalRow): Promise<boolean>
-  /** Writes every change, inside a transaction that has locked the plants, the journal last. */
-  save(sql: Sql, journalRow: JournalRow | undefined): Promise<void>
+  /** Writes every change, inside a transaction that has locked the plants. */
+  save(sql: Sql, journalRow: JournalRow): Promise<void>
 }
 
-/** As if nothing was there. */
-export const loadNothing = async () => buildRows(new Map(), [])
-/** The ids of the plants, without their texts. */
-export const loadIds = buildLoad(
+const loadNothing = async () => buildRows(new Map(), [])
+/** The ids of the plants, without their texts, and without waiting for those who change them. */
+const loadIds = buildLoad(
   `SELECT id, '', NULL, 0 FROM plant_store.plants WHERE id = ANY($1::bigint[])`,
 )
 /** The plants, locked in the same order in every process, and the keys. */
-export const loadLocked = buildLoad(
+const loadLocked = buildLoad(
   `SELECT id, name, tag, version
    FROM plant_store.plants WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE`,
 )
 
 function buildLoad(selection: string) {
-  return async (sql: Sql, ids: ReadonlySet<bigint>, keys: readonly CreateKey[]) => {
+  return async (sql: Sql, changes: readonly Change[]): Promise<LoadedRows> => {
+    const ids = new Set(changes.flatMap(toIds))
     const plants = await sql.texts<VersionedRow>(selection, [[...ids]])
     // After the plants: a plant that was found there has left its key as well.
+    const keys = changes.flatMap((change) => ('key' in change ? change.key : []))
     const uses = keys.length === 0 ? [] : await selectKeys(sql, keys)
     return buildRows(toPlantsById(plants), uses.map(toKeyUse))
   }
+}
+
+function toIds(change: Change): bigint[] {
+  if (change.kind === 'delete') return [change.id]
+  return 'plant' in change ? [change.plant.id] : change.plants.map(({ id }) => id)
 }
 
 function buildRows(
@@ -99,6 +172,7 @@ function buildRows(
   usesBefore: readonly KeyUse[],
 ): LoadedRows {
   const plants = new Map(before)
+  const keysBefore = new Set(usesBefore.map(toName))
   const uses = new Map(usesBefore.map((use) => [toName(use), use]))
   const newUses: KeyUse[] = []
   const created = new Map<bigint, VersionedPlant>()
@@ -128,23 +202,28 @@ function buildRows(
         (plant) => before.has(plant.id) && plant !== before.get(plant.id),
       )
       const removed = [...before.keys(), ...created.keys()].filter((id) => !plants.has(id))
+      const expired = newUses.filter((use) => keysBefore.has(toName(use)))
       const saved = await Promise.allSettled([
-        insertPlants(connection, listCreated()),
+        removeKeys(connection, expired),
         updatePlants(connection, updated),
+        insertAll(connection, listCreated(), newUses, journalRow),
+        // After those that were created, some of which may be gone. Each is locked by now.
         removePlants(connection, removed),
-        insertKeys(connection, newUses),
-        journalRow && writeRow(connection, journalRow),
       ])
       // Waits for all, because a statement after the ROLLBACK would commit on its own.
-      for (const outcome of saved) if (outcome.status === 'rejected') throw outcome.reason
+      for (const outcome of saved) {
+        if (outcome.status === 'rejected') throw outcome.reason
+        if (outcome.value === false) throw new StaleRows()
+      }
     },
   }
 }
 
 /**
- * One statement, which commits by itself. Checking the ids first is cheaper than ON CONFLICT, which
- * writes each row to the WAL twice. The `seq` of the journal row is drawn after every other row is
- * inserted (see `Horizon`).
+ * One statement for plants, keys and the row of the journal, if the journal is on. Checking the ids
+ * first is cheaper than ON CONFLICT, which writes each row to the WAL twice. The `seq` of the
+ * journal row is drawn after every other row is inserted (see `Horizon`), and the journal is read
+ * when the table of plants is locked (see `setJournaling`).
  */
 function toInsertion(areFree = '', used = '', areUsed = ''): string {
   return `
@@ -153,7 +232,8 @@ function toInsertion(areFree = '', used = '', areUsed = ''): string {
       ${selectPlants(`${noPlantIsThere} ${areFree}`)}
       RETURNING 1
     ), last AS (
-      SELECT FROM inserted OFFSET pg_catalog.cardinality($1::bigint[]) - 1
+      SELECT WHERE (SELECT pg_catalog.count(*) FROM inserted) =
+        pg_catalog.cardinality($1::bigint[])::bigint
     ) ${used}, journaled AS (
       INSERT INTO plant_store.journal (seq, at, nonce, count, changes)
       SELECT pg_catalog.nextval('plant_store.journal_seq'), $5::bigint, $6::integer, $7::integer,
@@ -206,16 +286,6 @@ function selectKeys(sql: Sql, keys: readonly CreateKey[]): Promise<KeyRow[]> {
     WHERE (token_id, key) IN (SELECT * FROM unnest(${tokenIds}::text[], ${names}::text[]))`
 }
 
-const insertion = `
-  INSERT INTO plant_store.plants (id, name, tag, version) ${selectPlants()}
-  ON CONFLICT (id) DO NOTHING`
-
-async function insertPlants(sql: Sql, plants: readonly VersionedPlant[]): Promise<void> {
-  if (plants.length === 0) return
-  const { count } = await runWithPlants(sql, insertion, plants)
-  if (count !== plants.length) throw new StaleRows()
-}
-
 const replacement = `
   UPDATE plant_store.plants SET name = new.name, tag = new.tag, version = new.version
   FROM (${selectPlants()}) AS new WHERE plants.id = new.id`
@@ -230,17 +300,14 @@ async function removePlants(sql: Sql, ids: bigint[]): Promise<void> {
   await sql`DELETE FROM plant_store.plants WHERE id = ANY(${ids}::bigint[])`
 }
 
-async function insertKeys(sql: Sql, uses: KeyUse[]): Promise<void> {
-  if (uses.length === 0) return
-  const [tokenIds, keys, fingerprints, versions, times] = toColumns(uses)
-  const rows = await sql`
-    INSERT INTO plant_store.keys (token_id, key, fingerprint, version, used_at)
-    SELECT * FROM unnest(${tokenIds}::text[], ${keys}::text[], ${fingerprints}::bytea[],
-      ${versions}::bigint[], ${times}::bigint[])
-    ON CONFLICT (token_id, key) DO UPDATE SET
-      fingerprint = excluded.fingerprint, version = excluded.version, used_at = excluded.used_at
-    WHERE keys.used_at <= excluded.used_at - ${limits.keyLifetimeMs}::bigint RETURNING 1`
-  if (rows.length !== uses.length) throw new StaleRows()
+async function removeKeys(sql: Sql, expired: KeyUse[]): Promise<void> {
+  if (expired.length === 0) return
+  const [tokenIds, keys, , , times] = toColumns(expired)
+  await sql`
+    DELETE FROM plant_store.keys USING unnest(${tokenIds}::text[], ${keys}::text[],
+      ${times}::bigint[]) AS new (token_id, key, used_at)
+    WHERE keys.token_id = new.token_id AND keys.key = new.key
+      AND keys.used_at <= new.used_at - ${limits.keyLifetimeMs}::bigint`
 }
 
 /** An array for each column. They are sorted, so that two batches never deadlock. */
@@ -262,10 +329,14 @@ function toName({ tokenId, key }: CreateKey): string {
 function toPlantsById(rows: readonly VersionedRow[]): Map<bigint, VersionedPlant> {
   const plants = new Map<bigint, VersionedPlant>()
   for (const row of rows) {
-    const plant = toVersioned(toStored(row), BigInt(row[3]))
+    const plant = toVersionedPlant(row)
     plants.set(plant.id, plant)
   }
   return plants
+}
+
+export function toVersionedPlant(row: VersionedRow): VersionedPlant {
+  return toVersioned(toStored(row), BigInt(row[3]))
 }
 
 export function toStored(row: PlantRow<string[]>): StoredPlant {

@@ -1,8 +1,7 @@
 import { toOrder } from '../../journal/position.ts'
-import { forgetFailures, type LeasedWork } from '../receiver-steps.ts'
 import type { Saved, Taken } from '../receivers.ts'
-import type { Sql } from './sql.ts'
-import { runSteps } from './steps.ts'
+import { forgetFailures, type LeasedWork } from '../receivers.ts'
+import { runSteps, type Sql } from './sql.ts'
 
 type Run = <Value>(statements: (sql: Sql) => Promise<Value>) => Promise<Value>
 

@@ -1,27 +1,27 @@
 import { type BatcherBounds, buildBatcher, defaultBounds } from '../batcher.ts'
-import type { Change, Outcome } from '../changes.ts'
+import { buildPlantWrites, buildWatch, type Change, type Outcome } from '../changes.ts'
 import { unconfirmed, unreachable } from '../failures.ts'
 import { buildJournalUpkeep } from '../journal-steps.ts'
-import { buildPlantWrites, randomVersion } from '../plant-writes.ts'
-import { buildReceiverStore } from '../receiver-steps.ts'
+import { buildReceiverStore } from '../receivers.ts'
 import { limitSnapshots } from '../snapshots.ts'
 import type { Run } from '../steps.ts'
-import type { BatcherMeasures, Store, StoreMeasures, Version, VersionedPlant } from '../store.ts'
+import type { BatcherMeasures, Store, StoreMeasures, VersionedPlant } from '../store.ts'
 import { buildTokenStore } from '../token-steps.ts'
-import { buildWatch } from '../watch.ts'
 import { toReadFailure, withTimeout } from './failures.ts'
 import { buildHorizon } from './horizon.ts'
-import { journalEnd, lastRow, newestPosition, readJournal, shareRuns } from './journal.ts'
-import { toQuery } from './lane.ts'
-import { listPlants } from './pages.ts'
-import { findPlants } from './plants.ts'
+import { journalEnd, lastRow, newestPosition, readJournal } from './journal.ts'
+import { listPlants, openSnapshot } from './pages.ts'
+import {
+  attemptWrite,
+  findPlants,
+  type PostgresWrite,
+  sendWrites,
+  type WaitingWrite,
+} from './plants.ts'
 import type { Primary } from './primary.ts'
+import { lookUpConnections, type Session, writerCount } from './primary.ts'
 import { buildLeasedWork } from './receivers.ts'
-import { lookUpConnections, type Session, writerCount } from './session.ts'
-import { openSnapshot } from './snapshot.ts'
-import { inTransaction, type Sql } from './sql.ts'
-import { runSteps } from './steps.ts'
-import { attemptWrite, type PostgresWrite, sendWrites } from './writes.ts'
+import { inTransaction, type Query, runSteps, type Sql } from './sql.ts'
 
 const bounds: BatcherBounds = { ...defaultBounds, batchesInFlight: writerCount }
 /** Gets that arrive together share a query, and a few queries are in flight at a time. */
@@ -30,24 +30,30 @@ const lookUpBounds: BatcherBounds = {
   batchItems: 64,
   batchesInFlight: lookUpConnections,
 }
+const choreBounds: BatcherBounds = { batchItems: 1, queueItems: 1_000, batchesInFlight: 1 }
+/** All who ask for the end of the journal during a wait share the next one. */
+const endBounds: BatcherBounds = { batchItems: 2_000, queueItems: 2_000, batchesInFlight: 1 }
 /** How often the deadlines of writes are checked. */
 const checkMs = 50
-
-/** Settings for tests and benchmarks. */
-export interface PostgresOptions extends Partial<BatcherBounds> {
-  readonly newVersion?: () => Version
-}
 
 interface LookUp {
   readonly id: bigint
   readonly arrivedAt: number
 }
 
+/** A write that is too rare to share a batch. */
+interface Chore extends WaitingWrite {
+  readonly run: (sql: Sql) => Promise<unknown>
+}
+
 /** Builds the store on a primary, which `close` closes. */
-export function buildPostgresStore(primary: Primary, options: PostgresOptions = {}): Store {
-  const { newVersion = randomVersion, ...overrides } = options
+export function buildPostgresStore(
+  primary: Primary,
+  overrides: Partial<BatcherBounds> = {},
+): Store {
   const { answerTimeoutMs } = primary
   const writes = buildBatcher(commitBatch, { ...bounds, ...overrides })
+  const chores = buildBatcher(runChore, choreBounds)
   const lookUps = buildBatcher(lookUp, lookUpBounds)
   let checkTimer: NodeJS.Timeout | undefined
   const busyWriters = new Set<Sql>()
@@ -64,7 +70,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     run: (sql: Sql) => Promise<Value>,
     timeoutMs = answerTimeoutMs,
   ): Promise<Value> {
-    return asRead(() => requireSession()[lane].run(run, timeoutMs))
+    return asRead(() => requireSession()[lane](run, timeoutMs))
   }
 
   async function lookUp(asked: LookUp[]): Promise<(VersionedPlant | undefined)[]> {
@@ -77,58 +83,58 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
   }
 
   async function commitBatch(batch: PostgresWrite[]): Promise<unknown[]> {
-    const session = requireSession()
-    const writer = session.writers.find((candidate) => !busyWriters.has(candidate))
+    const writer = requireSession().writers.find((candidate) => !busyWriters.has(candidate))
     if (writer === undefined) throw unreachable()
+    // The callers of abandoned writes were told that nothing was stored.
+    const sent = batch.filter(({ state }) => state !== 'given up')
+    for (const write of sent) write.state = 'sent'
     busyWriters.add(writer)
     try {
-      return await sendBatch(writer, batch)
+      const outcomes = await confirm(writer, () => sendWrites(writer, sent))
+      journal.wake()
+      return batch.map((write) => outcomes.get(write))
     } finally {
       busyWriters.delete(writer)
     }
   }
 
-  async function sendBatch(writer: Sql, batch: PostgresWrite[]) {
-    // The callers of abandoned writes were told that nothing was stored.
-    const sent = batch.filter(({ state }) => state !== 'given up')
-    for (const write of sent) write.state = 'sent'
-    const warningsBefore = writer.warnings()
-    const outcomes = await attemptWrite(() => sendWrites(writer, sent))
-    journal.wake()
-    if (writer.warnings() !== warningsBefore) throw unconfirmed()
-    return batch.map((write) => outcomes.get(write))
+  async function runChore([chore]: Chore[]): Promise<unknown[]> {
+    const { chores: writer } = requireSession()
+    if (chore === undefined || chore.state === 'given up') return []
+    chore.state = 'sent'
+    return [await confirm(writer, () => chore.run(writer))]
+  }
+
+  function submit<Write extends WaitingWrite, Outcome>(
+    queue: { submit<Value>(write: Write): Promise<Value> },
+    write: Write,
+  ): Promise<Outcome> {
+    if (primary.session() === undefined) return Promise.reject(unreachable())
+    checkTimer ??= setInterval(giveUpLate, checkMs)
+    return queue.submit(write)
   }
 
   function write<One extends Change>(change: One): Promise<Outcome<One>> {
-    if (primary.session() === undefined) return Promise.reject(unreachable())
-    checkTimer ??= setInterval(giveUpLate, checkMs)
-    return writes.submit({ change, arrivedAt: performance.now(), state: 'waiting' })
+    return submit(writes, { change, arrivedAt: performance.now(), state: 'waiting' })
+  }
+
+  function writeAlone<Value>(run: (sql: Sql) => Promise<Value>): Promise<Value> {
+    return submit(chores, { run, arrivedAt: performance.now(), state: 'waiting' })
   }
 
   /** One shared timer: a timer and a promise per write would add a tenth to a create. */
   function giveUpLate(): void {
     const arrivedBefore = performance.now() - answerTimeoutMs
-    const isAnyLeft = writes.giveUp((waiting) => {
+    const giveUp = (waiting: WaitingWrite) => {
       if (waiting.arrivedAt > arrivedBefore || waiting.state === 'given up') return undefined
       const reason = waiting.state === 'sent' ? unconfirmed() : unreachable()
       waiting.state = 'given up'
       return reason
-    })
+    }
+    const isAnyLeft = [writes.giveUp(giveUp), chores.giveUp(giveUp)].includes(true)
     if (isAnyLeft) return
     clearInterval(checkTimer)
     checkTimer = undefined
-  }
-
-  /** Runs a write that is too rare to be batched. */
-  async function writeAlone<Value>(run: (sql: Sql) => Promise<Value>): Promise<Value> {
-    const { chores } = requireSession()
-    const runConfirmed = async (sql: Sql) => {
-      const warningsBefore = sql.warnings()
-      const value = await run(sql)
-      if (sql.warnings() !== warningsBefore) throw unconfirmed()
-      return value
-    }
-    return attemptWrite(() => chores.run(runConfirmed, answerTimeoutMs))
   }
 
   const readSteps: Run = (operation) => read('lookUps', (sql) => runSteps(sql, operation()))
@@ -136,7 +142,7 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
     writeAlone((sql) => inTransaction(sql, () => runSteps(sql, operation())))
 
   return {
-    ...buildPlantWrites(write, newVersion),
+    ...buildPlantWrites(write),
     getPlant: (id) => lookUps.submit({ id, arrivedAt: performance.now() }),
     listPlants: (query) => read('pages', (sql) => listPlants(sql, query)),
     openSnapshot: limitSnapshots(async () => openSnapshot(requireSession(), answerTimeoutMs)),
@@ -166,6 +172,14 @@ export function buildPostgresStore(primary: Primary, options: PostgresOptions = 
   }
 }
 
+/** Runs a write again after a conflict, and throws if the server has warned of its commit. */
+async function confirm<Value>(writer: Sql, run: () => Promise<Value>): Promise<Value> {
+  const warningsBefore = writer.warnings()
+  const value = await attemptWrite(run)
+  if (writer.warnings() !== warningsBefore) throw unconfirmed()
+  return value
+}
+
 async function asRead<Value>(run: () => Promise<Value>): Promise<Value> {
   try {
     return await run()
@@ -184,12 +198,11 @@ const countsAllIo = 180_000
 
 async function measureStore(
   session: Session | undefined,
-  { queuedItems: queuedWrites, ...measured }: BatcherMeasures,
+  measured: BatcherMeasures,
 ): Promise<StoreMeasures> {
-  const server = session?.lookUps.run(askServer, serverTimeoutMs).catch(() => unknown)
+  const server = session?.lookUps(askServer, serverTimeoutMs).catch(() => unknown)
   return {
     isUp: session !== undefined,
-    queuedWrites,
     ...measured,
     // Each batch is one commit on the server, so its duration is that of the commit.
     commitSeconds: measured.batchSeconds,
@@ -229,11 +242,9 @@ type JournalReads = Pick<Store, 'readJournal' | 'journalEnd'>
 
 /** How often a watched journal is polled for commits of other processes. */
 const pollMs = 200
-/** When followers read again after they met a row that had not settled. */
-const unsettledMs = 10
 
 function buildJournalAccess(requireSession: () => Session, answerTimeoutMs: number) {
-  const watch = buildWatch(() => requireSession().lookUps.run(lastRow, answerTimeoutMs), pollMs)
+  const watch = buildWatch(() => requireSession().lookUps(lastRow, answerTimeoutMs), pollMs)
   const journals = new WeakMap<Session, JournalReads>()
 
   /** Each session has its own horizon, because a new primary may lack what the old one had. */
@@ -245,11 +256,21 @@ function buildJournalAccess(requireSession: () => Session, answerTimeoutMs: numb
   }
 
   function buildReads({ pages }: Session): JournalReads {
-    const horizon = buildHorizon(() => watch.wakeIn(unsettledMs))
-    const newQuery = () => toQuery(pages, answerTimeoutMs)
+    const horizon = buildHorizon(watch.wake)
+    /** Runs each statement as a read of its own, so that no connection waits between two. */
+    const newQuery = (): Query => {
+      const endsAt = performance.now() + answerTimeoutMs
+      return (parts, ...values) => pages((sql) => sql(parts, ...values), endsAt - performance.now())
+    }
+    // Callers join the next run, not the current one: that may return a position before a change
+    // that was acknowledged since it began.
+    const ends = buildBatcher(async (callers: undefined[]) => {
+      const end = await journalEnd(newQuery(), horizon)
+      return callers.map(() => end)
+    }, endBounds)
     return {
       readJournal: (after, limit) => readJournal(newQuery(), horizon, after, limit),
-      journalEnd: shareRuns(() => journalEnd(newQuery(), horizon)),
+      journalEnd: () => ends.submit(undefined),
     }
   }
 

@@ -1,25 +1,23 @@
 import { existsSync, statSync } from 'node:fs'
 import { backup, type DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
-import { newJournalId } from '../../journal/row.ts'
+import { followLink } from '../../paths.ts'
+import { separate } from '../receivers.ts'
 import { type FileSummary, UnusableStore } from '../store.ts'
+import { schemaVersion } from '../tables.ts'
 import { explainOpening, openTimeoutMs, readVersion } from './connection.ts'
-import { setSynchronous } from './durability.ts'
-import { isFull, isNotADatabase, isSqliteError } from './failures.ts'
-import { followLink, identifyFile } from './file.ts'
-import { findTrigger, migrations } from './migrations.ts'
-import { openDatabase, readPragma } from './open-database.ts'
+import { buildStepRunner, openDatabase, readPragma, setSynchronous } from './database.ts'
+import { hasCode, isSqliteError } from './failures.ts'
+import { identifyFile } from './file.ts'
+import { findTrigger } from './migrations.ts'
 
+/** The version of the schema in release 1.1.0, the first one with a journal and receivers. */
+const journalVersion = 6
 /** The pages copied in one step: 8 MiB. */
 const pagesPerStep = 2_000
 
-/** A file is not a usable backup. The message continues the name of the file. */
-export class UnusableBackup extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.name = 'UnusableBackup'
-  }
-}
+/** A file is not a usable backup. The message follows the name of the file: `is damaged.` */
+export class UnusableBackup extends Error {}
 
 /**
  * Copies a database into a new file while others write to it. The copy runs inside a read
@@ -32,17 +30,17 @@ export async function backUp(
 ): Promise<FileSummary> {
   const db = openSource(path)
   try {
-    const before = countRows(db)
+    db.exec('BEGIN')
+    if (readVersion(db, path) === 0) throw noStore(path)
     await backup(db, draft, {
       rate: pagesPerStep,
       progress: ({ totalPages, remainingPages }) =>
         onProgress(totalPages - remainingPages, totalPages),
     })
     toSingleFile(draft)
-    requireSame(before, check(draft), draft)
-    return before
+    return check(draft)
   } catch (error) {
-    if (isFull(error)) throw diskFull(error)
+    if (hasCode(error, 'full')) throw diskFull(error)
     throw error instanceof UnusableBackup ? damagedSource(path, error) : explainOpening(error, path)
   } finally {
     db.close()
@@ -52,22 +50,9 @@ export async function backUp(
 function openSource(path: string): DatabaseSync {
   try {
     if (identifyFile(path) === 'new') throw noStore(path)
-    return openReader(path)
+    return openDatabase(pathToFileURL(path), { readOnly: true, timeout: openTimeoutMs })
   } catch (error) {
     throw explainOpening(error, path)
-  }
-}
-
-/** Opens a connection in a read transaction. */
-function openReader(path: string): DatabaseSync {
-  const db = openDatabase(pathToFileURL(path), { readOnly: true, timeout: openTimeoutMs })
-  try {
-    db.exec('BEGIN')
-    if (readVersion(db, path) === 0) throw noStore(path)
-    return db
-  } catch (error) {
-    db.close()
-    throw error
   }
 }
 
@@ -97,11 +82,6 @@ function toSingleFile(path: string): void {
   }
 }
 
-function requireSame(before: FileSummary, after: FileSummary, path: string): void {
-  if (before.plants === after.plants && before.tokens === after.tokens) return
-  throw new UnusableStore(`${path} does not hold what was copied into it: the disk may be failing.`)
-}
-
 /** The file that blocks a restore to this path. SQLite would apply a WAL that it finds there. */
 export function findObstacle(path: string): string | undefined {
   return existsSync(path) ? path : findWal(path)
@@ -118,7 +98,7 @@ export function checkBackup(path: string): FileSummary {
   try {
     return check(path)
   } catch (error) {
-    if (error instanceof UnusableStore || isNotADatabase(error)) {
+    if (error instanceof UnusableStore || hasCode(error, 'notADatabase')) {
       throw new UnusableBackup('is not a backup of Plant Store.', { cause: error })
     }
     throw isSqliteError(error) ? damaged(error) : error
@@ -132,7 +112,7 @@ function check(path: string): FileSummary {
   url.searchParams.set('immutable', '1')
   const db = openDatabase(url, { readOnly: true })
   try {
-    if (Number(readPragma(db, 'user_version')) > migrations.length) {
+    if (Number(readPragma(db, 'user_version')) > schemaVersion) {
       throw new UnusableBackup('was written by a newer release. Restore it with that release.')
     }
     // Before the integrity check, which evaluates expressions from the schema.
@@ -148,32 +128,14 @@ function check(path: string): FileSummary {
   }
 }
 
-/**
- * Gives the journal of a restored backup a new id, so that positions of the original do not match.
- * Pauses its receivers, because the original may still send to them.
- */
-export function renameJournal(path: string): void {
+/** Gives a restored backup a journal of its own, and pauses its receivers. */
+export function separateJournal(path: string): void {
   const db = openDatabase(path)
   try {
     setSynchronous(db, 'FULL')
-    const has = (table: string) =>
-      db.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(table) !== undefined
-    if (!has('journal_life')) return
-    const journalId = newJournalId()
-    if (has('receivers')) {
-      db.prepare(
-        `UPDATE receivers SET state = 'paused', reason = 'restored from a backup',
-           lease_owner = NULL,
-           position = replace(position, coalesce(journal_life.id, ''), :journalId),
-           ahead = replace(ahead, coalesce(journal_life.id, ''), :journalId)
-         FROM journal_life`,
-      ).run({ journalId })
-      db.prepare(
-        `UPDATE deliveries SET position = replace(position, journal_life.id, ?)
-         FROM journal_life WHERE journal_life.id IS NOT NULL`,
-      ).run(journalId)
-    }
-    db.prepare('UPDATE journal_life SET id = ? WHERE id IS NOT NULL').run(journalId)
+    // Release 1.0.0 had neither journal nor receivers.
+    if (Number(readPragma(db, 'user_version')) < journalVersion) return
+    buildStepRunner(db)(separate('restored from a backup'))
   } finally {
     db.close()
   }

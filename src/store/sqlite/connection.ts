@@ -1,18 +1,20 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { explainErrno } from '../../errno.ts'
-import { type Migration, type StoreEvents, UnusableStore } from '../store.ts'
-import { setSynchronous } from './durability.ts'
-import { explainSqlite, isNotADatabase, isSqliteError } from './failures.ts'
-import { applicationId, followLink, foreignFile, isNewFile, prepareFile } from './file.ts'
-import { findTrigger, migrations, runMigrations } from './migrations.ts'
-import { openDatabase, readPragma } from './open-database.ts'
+import { followLink } from '../../paths.ts'
+import { type Journaling, type Migration, type StoreEvents, UnusableStore } from '../store.ts'
+import { requireKnown, schemaVersion, toMigration } from '../tables.ts'
+import { openDatabase, readPragma, setSynchronous } from './database.ts'
+import { explainSqlite, hasCode, isSqliteError } from './failures.ts'
+import { applicationId, foreignFile, isNewFile, prepareFile } from './file.ts'
+import { isJournaling, switchJournal } from './journal.ts'
+import { findTrigger, upgrade } from './migrations.ts'
 
 /** Older releases can corrupt a WAL that two connections use. */
 const oldestSqlite = [3, 51, 3]
 /** How long opening waits for a process that migrates or holds the lock. */
 export const openTimeoutMs = 5_000
-/** How long a statement blocks the event loop for a lock, before the writer waits without. */
+/** How long a statement blocks the event loop for a lock. Then the writer waits without that. */
 export const busyTimeoutMs = 20
 
 /**
@@ -28,52 +30,54 @@ const keptWalBytes = 16 * 1024 * 1024
 const memoryPath = ':memory:'
 
 /** SQLite keeps a database without a name in a temporary file, which it removes. */
-export const scratchPath = ''
+const scratchPath = ''
 const scratchKib = 16_000
 
 export interface ConnectionOptions extends Pick<StoreEvents, 'onMigrated' | 'onNew'> {
   readonly timeoutMs?: number
+  /** Whether changes are journaled, by every process of the store. */
+  readonly journaling?: Journaling
 }
 
 /** Opens the file, or creates it, and migrates it. Refuses a file that is not ours. */
 export function openConnection(path: string, options: ConnectionOptions = {}): DatabaseSync {
   try {
     return path === memoryPath || path === scratchPath
-      ? openPrivate(path)
+      ? openPrivate(path, options)
       : openOnDisk(followLink(path), options)
   } catch (error) {
     throw explainOpening(error, path)
   }
 }
 
-function openPrivate(path: string): DatabaseSync {
+function openPrivate(path: string, { journaling }: ConnectionOptions): DatabaseSync {
   const db = openDatabase(path, { readBigInts: true })
   // A temporary file needs no log on the disk, and a larger cache halves the time of a dry run.
   db.exec(`PRAGMA journal_mode = MEMORY; PRAGMA cache_size = -${scratchKib}`)
   migrate(db, path)
+  setJournaling(db, journaling)
   return db
 }
 
-function openOnDisk(path: string, options: ConnectionOptions): DatabaseSync {
-  if (isNewFile(path)) options.onNew?.()
-  prepareFile(path)
-  return openPrepared(path, options)
-}
-
-function openPrepared(
+function openOnDisk(
   path: string,
-  { timeoutMs = openTimeoutMs, onMigrated }: ConnectionOptions,
+  { timeoutMs = openTimeoutMs, journaling, onMigrated, onNew }: ConnectionOptions,
 ): DatabaseSync {
+  if (isNewFile(path)) onNew?.()
+  prepareFile(path)
   const db = openDatabase(pathToFileURL(path), { readBigInts: true })
   try {
     db.exec(`PRAGMA busy_timeout = ${timeoutMs}; PRAGMA cache_size = -${cacheKib}`)
     db.exec(`PRAGMA journal_size_limit = ${keptWalBytes}`)
     readSqliteVersion(db)
     setSynchronous(db, 'FULL')
-    if (isEmpty(db)) db.exec(`PRAGMA application_id = ${applicationId}`)
+    // Asks SQLite, not the file: it may just have rolled back a crashed first start.
+    const isEmpty = readPragma(db, 'page_count') === 0n
+    if (isEmpty) db.exec(`PRAGMA application_id = ${applicationId}`)
     useWal(db, path)
     const migration = migrate(db, path)
     if (migration !== undefined) onMigrated?.(migration)
+    setJournaling(db, journaling)
     db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
     return db
   } catch (error) {
@@ -84,16 +88,11 @@ function openPrepared(
 
 /** Turns an error from opening a file into one line for the operator. */
 export function explainOpening(error: unknown, path: string): unknown {
-  if (isNotADatabase(error)) return foreignFile(path)
+  if (hasCode(error, 'notADatabase')) return foreignFile(path)
   const isFileError = error instanceof Error && 'syscall' in error
   if (!isSqliteError(error) && !isFileError) return error
   const reason = isSqliteError(error) ? explainSqlite(error) : explainErrno(error)
   return new UnusableStore(`Cannot open the database ${path}: ${reason}.`, { cause: error })
-}
-
-// Asks SQLite instead of the file, because SQLite may just have rolled back a crashed first start.
-function isEmpty(db: DatabaseSync): boolean {
-  return readPragma(db, 'page_count') === 0n
 }
 
 /** The release of SQLite. Throws for one that can corrupt a database. */
@@ -118,11 +117,7 @@ function useWal(db: DatabaseSync, path: string): void {
 /** The version of the schema. Refuses that of a newer release, and a trigger on our tables. */
 export function readVersion(db: DatabaseSync, path: string): number {
   const version = Number(readPragma(db, 'user_version'))
-  if (version > migrations.length) {
-    throw new UnusableStore(
-      `${path} was written by a newer release (schema ${version}, this one knows ${migrations.length}). Use that release, or another DATABASE_URL.`,
-    )
-  }
+  requireKnown(version, path)
   const trigger = findTrigger(db)
   if (trigger === undefined) return version
   throw new UnusableStore(
@@ -132,30 +127,24 @@ export function readVersion(db: DatabaseSync, path: string): number {
 
 /** Brings the schema up to date. Returns the migration if the store is of an older release. */
 function migrate(db: DatabaseSync, path: string): Migration | undefined {
-  const to = migrations.length
   // In a transaction, because another process may migrate the file.
   let from = inTransaction(db, 'BEGIN', () => readVersion(db, path))
-  if (from === to) return undefined
+  if (from === schemaVersion) return undefined
   let startedAt = 0
   inTransaction(db, 'BEGIN IMMEDIATE', () => {
     startedAt = performance.now()
     from = readVersion(db, path)
-    runMigrations(db, from)
-    if (from < to) db.exec(`PRAGMA user_version = ${to}`)
+    upgrade(db, from)
   })
-  if (from === 0 || from === to) return undefined
-  return { from, to, durationMs: Math.ceil(performance.now() - startedAt) }
+  return toMigration(from, startedAt)
 }
 
-/** Writes before the store is in use. Waits for the lock as long as opening does. */
-export function writeAtOpening(db: DatabaseSync, write: () => void): void {
-  try {
-    db.exec(`PRAGMA busy_timeout = ${openTimeoutMs}`)
-    inTransaction(db, 'BEGIN IMMEDIATE', write)
-    db.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
-  } catch (error) {
-    throw explainOpening(error, db.location() ?? memoryPath)
-  }
+function setJournaling(db: DatabaseSync, wanted: Journaling = 'as before'): void {
+  const isAsWanted = () => wanted === 'as before' || isJournaling(db) === (wanted === 'on')
+  if (isAsWanted()) return
+  inTransaction(db, 'BEGIN IMMEDIATE', () => {
+    if (!isAsWanted()) switchJournal(db)
+  })
 }
 
 function inTransaction<Value>(db: DatabaseSync, begin: string, use: () => Value): Value {

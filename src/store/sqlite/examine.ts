@@ -3,21 +3,24 @@ import { dirname } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { explainErrno } from '../../errno.ts'
+import { followLink } from '../../paths.ts'
 import {
   examineClock,
   examineSchema,
   examineTokens,
   type Finding,
   ok,
-  type TokenEnd,
-  warning,
+  toDo,
+  toFindings,
+  type Verdict,
 } from '../finding.ts'
 import { UnusableStore } from '../store.ts'
+import { schemaVersion } from '../tables.ts'
 import { openTimeoutMs, readSqliteVersion } from './connection.ts'
+import { openDatabase, readPragma } from './database.ts'
 import { explainSqlite, isSqliteError } from './failures.ts'
-import { followLink, identifyFile, readSize } from './file.ts'
-import { findTrigger, migrations } from './migrations.ts'
-import { openDatabase, readPragma } from './open-database.ts'
+import { identifyFile, readSize } from './file.ts'
+import { findTrigger } from './migrations.ts'
 import { defaultWalBounds } from './snapshot.ts'
 
 const gibibyte = 1024 ** 3
@@ -28,30 +31,26 @@ const minFreeShare = 0.05
 /** Examines the file of a store, and the disk that it is on. */
 export function examineFile(link: string): Finding[] {
   const path = followLink(link)
-  const found = attempt('file', () => {
-    if (identifyFile(path) === 'new')
-      return warning('file', `${path} is empty: no store was made yet`)
-    return ok('file', path)
-  })
-  if (found.state === 'to do') return [found]
-  return [
-    found,
-    attempt('permissions', () => examinePermissions(path)),
-    attempt('SQLite', () =>
-      withFile(path, (db) => ok('SQLite', `release ${readSqliteVersion(db)}`)),
-    ),
+  const file = attempt(() =>
+    identifyFile(path) === 'new' ? toDo(`${path} is empty: no store was made yet`) : ok(path),
+  )
+  if (file.state === 'to do') return toFindings({ file })
+  return toFindings({
+    file,
+    permissions: attempt(() => examinePermissions(path)),
+    SQLite: attempt(() => withFile(path, (db) => ok(`release ${readSqliteVersion(db)}`))),
     ...examineContent(path),
-    attempt('free space', () => examineSpace(path)),
-    attempt('log', () => examineLog(path)),
-  ]
+    'free space': attempt(() => examineSpace(path)),
+    log: attempt(() => examineLog(path)),
+  })
 }
 
-/** An examination that throws is a warning as well. */
-function attempt(subject: string, examine: () => Finding): Finding {
+/** An examination that throws is a toDo as well. */
+function attempt(examine: () => Verdict): Verdict {
   try {
     return examine()
   } catch (error) {
-    return warning(subject, explainFailure(error))
+    return toDo(explainFailure(error))
   }
 }
 
@@ -62,8 +61,7 @@ function explainFailure(error: unknown): string {
   return 'path' in error ? `${error.path}: ${explainErrno(error)}` : explainErrno(error)
 }
 
-function examinePermissions(path: string): Finding {
-  const subject = 'permissions'
+function examinePermissions(path: string): Verdict {
   accessSync(path, constants.R_OK | constants.W_OK)
   accessSync(dirname(path), constants.R_OK | constants.W_OK | constants.X_OK)
   const files = [path, `${path}-wal`, `${path}-shm`].filter(existsSync)
@@ -71,60 +69,59 @@ function examinePermissions(path: string): Finding {
   const isOpen = (file: string) =>
     process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0
   const open = files.filter(isOpen)
-  if (open.length === 0) return ok(subject, 'only the owner can read and write the files')
-  return warning(subject, `other users can read the store: chmod 600 ${open.join(' ')}`)
+  if (open.length === 0) return ok('only the owner can read and write the files')
+  return toDo(`other users can read the store: chmod 600 ${open.join(' ')}`)
 }
 
 /** Everything that is read from the database itself. */
-function examineContent(path: string): Finding[] {
+function examineContent(path: string): Record<string, Verdict> {
   try {
     return withFile(path, (db) => {
-      const version = Number(readPragma(db, 'user_version'))
+      const integrity = examineIntegrity(db)
       const trigger = findTrigger(db)
-      if (trigger !== undefined) return [examineIntegrity(db), toTampered(trigger)]
-      if (version === 0) return [warning('schema', 'no store was made yet: start the service')]
-      const schema = examineSchema(version, migrations.length)
+      if (trigger !== undefined) return { integrity, schema: toTampered(trigger) }
+      const version = Number(readPragma(db, 'user_version'))
+      const schema = examineSchema(version)
+      // Nobody knows the tables of a newer release.
+      if (version === 0 || version > schemaVersion) return { integrity, schema }
       const tokens = db.prepare('SELECT name, expires_at, revoked_at FROM tokens').all()
       const { newest } = db.prepare('SELECT max(created_at) AS newest FROM tokens').get() ?? {}
       const now = Date.now()
-      return [
-        examineIntegrity(db),
+      return {
+        integrity,
         schema,
-        examineTokens(tokens as unknown as TokenEnd[], now),
-        examineClock(Number(newest), now),
-      ]
+        tokens: examineTokens(tokens, now),
+        clock: examineClock(Number(newest), now),
+      }
     })
   } catch (error) {
-    return [warning('integrity', explainFailure(error))]
+    return { integrity: toDo(explainFailure(error)) }
   }
 }
 
-function examineIntegrity(db: DatabaseSync): Finding {
+function examineIntegrity(db: DatabaseSync): Verdict {
   const said = readPragma(db, 'integrity_check(1)')
-  if (said === 'ok') return ok('integrity', 'all pages and indexes are intact')
-  return warning('integrity', `damaged (${said}): stop the service, and restore the last backup`)
+  if (said === 'ok') return ok('all pages and indexes are intact')
+  return toDo(`damaged (${said}): stop the service, and restore the last backup`)
 }
 
-function toTampered(trigger: string): Finding {
-  return warning(
-    'schema',
-    `the file has ${trigger}: somebody has changed it; restore a backup from before that`,
-  )
+function toTampered(trigger: string): Verdict {
+  return toDo(`the file has ${trigger}: somebody has changed it; restore a backup from before that`)
 }
 
-function examineSpace(path: string): Finding {
+function examineSpace(path: string): Verdict {
   const { bavail, blocks, bsize } = statfsSync(dirname(path))
   const free = bavail * bsize
   const text = `${(free / gibibyte).toFixed(1)} GiB are free`
-  if (free >= minFreeBytes && bavail / blocks >= minFreeShare) return ok('free space', text)
-  return warning('free space', `only ${text}: make room, or move the store to a larger disk`)
+  if (free >= minFreeBytes && bavail / blocks >= minFreeShare) return ok(text)
+  return toDo(`only ${text}: make room, or move the store to a larger disk`)
 }
 
-function examineLog(path: string): Finding {
+function examineLog(path: string): Verdict {
   const bytes = readSize(`${path}-wal`)
   const text = `${(bytes / 1024 ** 2).toFixed(1)} MiB`
-  if (bytes <= defaultWalBounds.refuseBytes) return ok('log', text)
-  return warning('log', `${text}: a long export keeps it from shrinking; wait for it, or restart`)
+  if (bytes <= defaultWalBounds.refuseBytes) return ok(text)
+  return toDo(`${text}: a long export keeps it from shrinking; wait for it, or restart`)
 }
 
 function withFile<Value>(path: string, use: (db: DatabaseSync) => Value): Value {

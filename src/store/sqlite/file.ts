@@ -9,13 +9,12 @@ import {
   openSync,
   readFileSync,
   readSync,
-  realpathSync,
   rmSync,
   statSync,
 } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
+import { makeFolder } from '../../paths.ts'
 import { UnusableStore } from '../store.ts'
-import { makeFolder } from './folder.ts'
 
 /** Marks a file as ours in its header: "plst". */
 export const applicationId = 0x706c7374
@@ -27,24 +26,11 @@ export function prepareFile(path: string): void {
   requireShort(path)
   makeFolder(dirname(path))
   // SQLite would make it readable for every user. The WAL inherits the mode.
-  const file = openSync(path, openFlags, 0o600)
-  try {
-    requireRegular(file, path)
+  withFile(path, openFlags, (file) => {
     identify(file, path)
     closeToOthers(file, path)
     removeReserve(`${path}-reserve`)
-  } finally {
-    closeSync(file)
-  }
-}
-
-/** The file that a link leads to. SQLite keeps the WAL beside that file, not beside the link. */
-export function followLink(path: string): string {
-  try {
-    return lstatSync(path).isSymbolicLink() ? realpathSync(path) : path
-  } catch {
-    return path
-  }
+  })
 }
 
 /** Whether the file is missing or empty. A file that cannot be inspected is not new. */
@@ -66,27 +52,18 @@ export function readSize(path: string): number {
   }
 }
 
-/** The beginning of the file in which releases before 2.0.0 kept space for a full disk. */
-const reserveMark = 'Plant Store keeps this space for a full disk.'
+/** The beginning of the file by which releases before 2.0.0 reserved 2 MiB for a full disk. */
+const reserveMark = Buffer.from('Plant Store keeps this space for a full disk.')
 
-/** Gives the space back that an older release kept. Leaves any other file of this name alone. */
+/** Frees that space. */
 function removeReserve(path: string): void {
   try {
-    const isFile = lstatSync(path).isFile()
-    if (isFile && readBeginning(path, reserveMark.length) === reserveMark) rmSync(path)
+    if (!lstatSync(path).isFile()) return
+    const start = Buffer.alloc(reserveMark.length)
+    withFile(path, constants.O_RDONLY | nonBlocking, (file) => readSync(file, start))
+    if (start.equals(reserveMark)) rmSync(path)
   } catch {
     // There is none, or it cannot be removed: the store works either way.
-  }
-}
-
-function readBeginning(path: string, bytes: number): string {
-  const file = openSync(path, 'r')
-  try {
-    const beginning = Buffer.alloc(bytes)
-    readSync(file, beginning)
-    return beginning.toString()
-  } finally {
-    closeSync(file)
   }
 }
 
@@ -105,9 +82,14 @@ function requireShort(path: string): void {
   )
 }
 
-function requireRegular(file: number, path: string): void {
-  if (fstatSync(file).isFile()) return
-  throw new UnusableStore(`Cannot open the database ${path}: it is not a regular file.`)
+function withFile<Value>(path: string, flags: number, use: (file: number) => Value): Value {
+  const file = openSync(path, flags, 0o600)
+  try {
+    if (fstatSync(file).isFile()) return use(file)
+    throw new UnusableStore(`Cannot open the database ${path}: it is not a regular file.`)
+  } finally {
+    closeSync(file)
+  }
 }
 
 /** Restricts the file and its WAL to the owner, as for a file that we create. */
@@ -120,13 +102,7 @@ function closeToOthers(file: number, path: string): void {
 
 /** Tells whether a file is new or ours, without changing it. Throws for any other file. */
 export function identifyFile(path: string): 'new' | 'ours' {
-  const file = openSync(path, constants.O_RDONLY | nonBlocking)
-  try {
-    requireRegular(file, path)
-    return identify(file, path)
-  } finally {
-    closeSync(file)
-  }
+  return withFile(path, constants.O_RDONLY | nonBlocking, (file) => identify(file, path))
 }
 
 // Reads the header directly, because SQLite might change a file that is not ours.

@@ -1,18 +1,14 @@
 import { hash } from 'node:crypto'
-import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import { limits } from '../../contract/limits.ts'
 import type { Rows } from '../changes.ts'
 import { toFirstId } from '../lists.ts'
-import type { ListQuery, PlantPage, VersionedPlant } from '../store.ts'
+import type { ListQuery, VersionedPlant } from '../store.ts'
+import { prepareRows } from './database.ts'
 
 /** Rows are arrays, because in the binding the names of columns cost more than their values. */
 type PlantRow = [id: bigint, name: string, tag: string | null, version: bigint]
 type KeyRow = [fingerprint: Uint8Array, version: bigint, usedAt: bigint]
-
-/** A page with the versions of its plants. */
-export interface VersionedPage extends PlantPage {
-  readonly plants: readonly VersionedPlant[]
-}
 
 const columns = 'id, name, tag, version'
 const ascending = { fromId: 'id >= ?1', byId: 'ORDER BY id' }
@@ -97,7 +93,7 @@ export function buildPlantStatements(db: DatabaseSync) {
     rows,
 
     /** Reads a page of 1 MiB at most, but at least one plant. */
-    list({ after, tag, order = 'asc', limit }: ListQuery): VersionedPage {
+    list({ after, tag, order = 'asc', limit }: ListQuery) {
       const { byId, byTag } = lists[order]
       const plants: VersionedPlant[] = []
       let bytes = 0
@@ -130,13 +126,6 @@ function prepareList(db: DatabaseSync, { fromId, byId }: typeof ascending, condi
   // SQLite plans a statement again whenever a parameter that is a limit is set, but not a sum.
   const rest = `FROM plants WHERE ${condition} AND ${fromId} ${byId} LIMIT ?2 + 0`
   return prepareRows(db, `SELECT ${columns} ${rest}`)
-}
-
-/** Prepares a statement whose rows come as arrays. */
-export function prepareRows(db: DatabaseSync, sql: string): StatementSync {
-  const statement = db.prepare(sql)
-  statement.setReturnArrays(true)
-  return statement
 }
 
 function toPlant([id, name, tag, version]: PlantRow): VersionedPlant {

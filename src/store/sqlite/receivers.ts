@@ -1,10 +1,11 @@
 import { toOrder } from '../../journal/position.ts'
-import { forgetFailures, raiseRevision } from '../receiver-steps.ts'
 import type { Claim, Saved, Taken } from '../receivers.ts'
+import { forgetFailures, raiseRevision } from '../receivers.ts'
 import { type Steps, sql } from '../steps.ts'
 
 /** Claims leases by the clock of this machine, which all processes of the store share. */
-export function* claimLeases(owner: string, leaseMs: number, now: number): Steps<Claim[]> {
+export function* claimLeases(owner: string, leaseMs: number): Steps<Claim[]> {
+  const now = Date.now()
   // A lease that ends too far in the future was claimed before the clock was set back.
   const rows = yield sql`
     UPDATE receivers SET lease_owner = ${owner}, lease_until = ${now + leaseMs},
@@ -16,18 +17,19 @@ export function* claimLeases(owner: string, leaseMs: number, now: number): Steps
 }
 
 export function* takeDeliveries(owner: string, taken: Taken): Steps<boolean> {
-  const { id, epoch, before, position, ahead, gap = null } = taken
+  const { id, epoch, before, position: end, ahead, gap = null } = taken
   const { count } = yield sql`
-    UPDATE receivers SET position = ${position}, ahead = ${ahead.join(' ')},
+    UPDATE receivers SET position = ${end}, ahead = ${ahead.join(' ')},
       reason = coalesce(${gap}, reason)
     WHERE id = ${id} AND lease_owner = ${owner} AND lease_epoch = ${epoch}
       AND position = ${before}`
   if (count === 0) return false
-  for (const { position: place, type, at, plantId, body } of taken.deliveries) {
+  for (const { position, type, at, plantId, body } of taken.deliveries) {
     yield sql`
       INSERT INTO deliveries (receiver_id, place, position, type, at, plant_id, attempts, due_at,
         body)
-      VALUES (${id}, ${toOrder(place)}, ${place}, ${type}, ${at}, ${plantId}, 0, ${at}, ${body})
+      VALUES (${id}, ${toOrder(position)}, ${position}, ${type}, ${at}, ${plantId}, 0, ${at},
+        ${body})
       ON CONFLICT DO NOTHING`
   }
   return true

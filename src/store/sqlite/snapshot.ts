@@ -1,80 +1,42 @@
 import { randomUUID } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
-import { walTooLarge } from '../failures.ts'
+import { snapshotRefused } from '../failures.ts'
 import type { Snapshot } from '../store.ts'
 import { listTokens } from '../token-steps.ts'
+import { buildStepRunner, openDatabase } from './database.ts'
 import { read } from './failures.ts'
 import { readSize } from './file.ts'
-import { openDatabase } from './open-database.ts'
 import { buildPlantStatements } from './plants.ts'
-import { buildStepRunner } from './steps.ts'
 
 /**
  * SQLite cannot reset the WAL while a snapshot reads from it, so it grows with the writes during
- * overlapping exports. Above the first size no snapshot is opened; above the second the oldest
- * ends, unless the WAL was already as large when it was opened.
+ * overlapping exports. Above the first size no snapshot is opened beside another one; above the
+ * second they end, unless the WAL was already as large when they were opened.
  */
-export interface WalBounds {
-  readonly refuseBytes: number
-  readonly endBytes: number
-}
-
-export const defaultWalBounds: WalBounds = {
+export const defaultWalBounds = {
   refuseBytes: 64 * 1024 * 1024,
   endBytes: 256 * 1024 * 1024,
 }
+export type WalBounds = typeof defaultWalBounds
 
 /** How often the size of the WAL is checked while a snapshot is open. */
 const pollMs = 200
-
-/** Opens snapshots while the WAL is small, and ends the oldest if it grows too large. */
-export function buildSnapshotOpener(db: DatabaseSync, { refuseBytes, endBytes }: WalBounds) {
-  const path = db.location()
-  let snapshots: (EndableSnapshot & { readonly maxWalBytes: number })[] = []
-  let timer: NodeJS.Timeout | undefined
-
-  function walBytes(): number {
-    return path === null ? 0 : readSize(`${path}-wal`)
-  }
-
-  function check(): void {
-    forgetClosed()
-    const [oldest] = snapshots
-    if (oldest !== undefined && walBytes() > oldest.maxWalBytes) oldest.end(walTooLarge())
-  }
-
-  function forgetClosed(): void {
-    snapshots = snapshots.filter(({ isOpen }) => isOpen())
-    if (snapshots.length > 0) return
-    clearInterval(timer)
-    timer = undefined
-  }
-
-  return (): Snapshot => {
-    forgetClosed()
-    if (snapshots.length > 0 && walBytes() > refuseBytes) throw walTooLarge()
-    const maxWalBytes = Math.max(endBytes, walBytes())
-    const snapshot = { ...openSnapshot(db), maxWalBytes }
-    snapshots.push(snapshot)
-    timer ??= setInterval(check, pollMs).unref()
-    return snapshot
-  }
-}
-
 /** How many plants of a walk are read at once. */
 const pageSize = 1_000
-
-/** A snapshot that others can end. Further reads fail with the reason. */
-interface EndableSnapshot extends Snapshot {
-  isOpen(): boolean
-  end(reason: Error): void
-}
 
 /**
  * Opens a second connection, which sees the store as of its first read. Later changes stay in the
  * WAL until it is closed.
  */
-function openSnapshot(db: DatabaseSync): EndableSnapshot {
+export function openSnapshot(
+  db: DatabaseSync,
+  { refuseBytes, endBytes }: WalBounds,
+  othersOpen: number,
+): Snapshot {
+  const path = db.location()
+  const walBytes = () => (path === null ? 0 : readSize(`${path}-wal`))
+  if (othersOpen > 0 && walBytes() > refuseBytes) throw logTooLarge()
+  const maxWalBytes = Math.max(endBytes, walBytes())
   const reader = openReader(db)
   try {
     // The first read fixes the moment.
@@ -85,15 +47,18 @@ function openSnapshot(db: DatabaseSync): EndableSnapshot {
   }
   const plants = buildPlantStatements(reader)
   const runSteps = buildStepRunner(reader)
-  let endedBy: Error | undefined
-
-  async function readOpen<Value>(run: () => Value): Promise<Value> {
-    if (endedBy !== undefined) throw endedBy
-    return read(run)
-  }
+  const timer = setInterval(() => {
+    if (walBytes() > maxWalBytes) close()
+  }, pollMs).unref()
 
   function close(): void {
+    clearInterval(timer)
     if (reader.isOpen) reader.close()
+  }
+
+  async function readOpen<Value>(run: () => Value): Promise<Value> {
+    if (!reader.isOpen) throw logTooLarge()
+    return read(run)
   }
 
   return {
@@ -111,15 +76,17 @@ function openSnapshot(db: DatabaseSync): EndableSnapshot {
       }
     },
     listTokens: () => readOpen(() => runSteps(listTokens())),
-    isOpen: () => reader.isOpen,
-    end(reason) {
-      endedBy = reason
-      close()
-    },
     async close() {
       close()
     },
   }
+}
+
+function logTooLarge(): Error {
+  return snapshotRefused(
+    'The write-ahead log has grown too large because exports are running. Try again when they have ended.',
+    'log_size',
+  )
 }
 
 function openReader(db: DatabaseSync): DatabaseSync {

@@ -1,6 +1,4 @@
-import { Agent, type ClientRequest, type IncomingHttpHeaders, request } from 'node:http'
-import type { Socket } from 'node:net'
-import { clockMs, numberHeader, type Sent } from './notes.ts'
+import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 
 export interface Reply {
   readonly status: number
@@ -28,23 +26,15 @@ const maxWaitMs = 60_000
 /** Whether a client keeps its connections alive or opens one for each request. */
 export type Connections = 'kept' | 'new'
 
-export interface ClientOptions {
-  readonly connections?: Connections | undefined
-  /** Collects the outcome of each request. */
-  readonly sent?: Sent[] | undefined
-}
-
 /** Opens a client that never sends a request twice. */
-export function openClient(token: string, options: ClientOptions = {}): Client {
-  const { connections = 'kept', sent: notes } = options
+export function openClient(token: string, connections: Connections = 'kept'): Client {
   const agent = new Agent({ keepAlive: connections === 'kept' })
   const credentials = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
 
-  async function send(url: string, { method = 'GET', headers = {}, body }: Message = {}) {
-    const number = ++requests
-    const numbered = { ...credentials, ...headers, [numberHeader]: String(number) }
+  function send(url: string, { method = 'GET', headers = {}, body }: Message = {}) {
     const { promise, resolve } = Promise.withResolvers<Result>()
-    const sent = request(url, { method, agent, headers: numbered }, (answer) => {
+    const all = { ...credentials, ...headers }
+    const sent = request(url, { method, agent, headers: all }, (answer) => {
       let text = ''
       answer.setEncoding('utf8').on('data', (chunk: string) => {
         text += chunk
@@ -54,34 +44,15 @@ export function openClient(token: string, options: ClientOptions = {}): Client {
         resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: text }),
       )
     })
-    const toConnection = watchConnection(sent)
     sent.setTimeout(maxWaitMs, () => sent.destroy())
     sent.on('error', ({ code }: NodeJS.ErrnoException) =>
       resolve(code === 'ECONNREFUSED' ? 'not sent' : 'not answered'),
     )
     sent.end(body)
-    const result = await promise
-    const outcome = typeof result === 'string' ? result : 'answered'
-    notes?.push({ number, result: outcome, endedAt: clockMs(), ...toConnection() })
-    return result
+    return promise
   }
 
   return { send, close: () => agent.destroy() }
-}
-
-/** Counts the requests of all clients, so that each number is unique. */
-let requests = 0
-const openedAt = new WeakMap<Socket, number>()
-
-/** Finds out which connection a request uses. */
-function watchConnection(sent: ClientRequest): () => Pick<Sent, 'port' | 'openedAt'> {
-  const sentAt = clockMs()
-  let connection: Pick<Sent, 'port' | 'openedAt'> = { port: undefined, openedAt: sentAt }
-  sent.once('socket', (socket) => {
-    if (!sent.reusedSocket) openedAt.set(socket, sentAt)
-    connection = { port: socket.localPort, openedAt: openedAt.get(socket) ?? sentAt }
-  })
-  return () => connection
 }
 
 interface ReadPlant {

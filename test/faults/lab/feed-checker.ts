@@ -1,7 +1,7 @@
 import type { Verdict } from './checker.ts'
-import type { FeedEvent } from './feed.ts'
 import type { FinalState } from './final-state.ts'
 import type { Attempt, History } from './history.ts'
+import type { FeedEvent } from './mirror.ts'
 
 /** Compares the journal with the answers, and with what is stored in the end. */
 export function judgeFeed(

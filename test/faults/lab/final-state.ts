@@ -1,6 +1,7 @@
+import { waitUntil } from '../../support/wait.ts'
 import { type Client, openClient, parseExactly, type Reply, toContent } from './client.ts'
-import type { FeedEvent } from './feed.ts'
 import type { History } from './history.ts'
+import type { FeedEvent } from './mirror.ts'
 
 export type Plants = readonly (readonly [id: bigint, content: string])[]
 
@@ -92,9 +93,18 @@ async function readJournal(client: Client, url: string): Promise<FeedEvent[]> {
   }
 }
 
-/** The service works in the end: it answers with a plant or its absence. */
-async function ask(client: Client, url: string, headers = {}): Promise<Reply> {
-  const reply = await client.send(url, { headers })
+/**
+ * The service works in the end: it answers with a plant or its absence. On a busy machine, a read
+ * may take longer than its time: then it is asked again.
+ */
+async function ask(client: Client, url: string): Promise<Reply> {
+  let reply = await client.send(url)
+  const isAnswered = async () => {
+    if (typeof reply === 'string' || reply.status !== 503) return true
+    reply = await client.send(url)
+    return false
+  }
+  await waitUntil(isAnswered, `${url} is answered`)
   if (typeof reply !== 'string' && [200, 404].includes(reply.status)) return reply
   throw new Error(`${url}: ${typeof reply === 'string' ? reply : reply.body}`)
 }

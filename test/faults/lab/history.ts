@@ -24,7 +24,7 @@ export interface Attempt {
   etag?: string | undefined
 }
 
-/** A GET of a plant that was acknowledged before. */
+/** A plant that was acknowledged before, as a GET or an export has it. */
 export interface Read {
   readonly id: bigint
   readonly sentAt: number
@@ -50,10 +50,15 @@ export interface History {
   lives: number
   /** How many attempts were acknowledged. */
   acknowledgements: number
+  /** How many exports were read. */
+  exports: number
+  /** Tells the times of the attempts. */
+  readonly clock: () => number
 }
 
-export function newHistory(): History {
+export function newHistory(clock = () => performance.now()): History {
   return {
+    clock,
     attempts: [],
     attemptsById: new Map(),
     acknowledged: [],
@@ -61,6 +66,7 @@ export function newHistory(): History {
     unfinished: [],
     lives: 0,
     acknowledgements: 0,
+    exports: 0,
   }
 }
 
@@ -73,7 +79,7 @@ export function noteAttempt(
     id,
     kind,
     content,
-    sentAt: performance.now(),
+    sentAt: history.clock(),
     answeredAt: Number.POSITIVE_INFINITY,
     outcome: 'unknown',
   }
@@ -82,6 +88,17 @@ export function noteAttempt(
   if (earlier === undefined) history.attemptsById.set(id, [attempt])
   else earlier.push(attempt)
   return attempt
+}
+
+/** The attempts as they stood at a moment: without an answer by then, the outcome is unknown. */
+export function toHistoryAt(history: History, at: number): History {
+  const then = newHistory()
+  for (const attempt of history.attempts) {
+    if (attempt.sentAt > at) continue
+    const noted = noteAttempt(then, attempt)
+    Object.assign(noted, attempt.answeredAt <= at ? attempt : { sentAt: attempt.sentAt })
+  }
+  return then
 }
 
 /** The steps of a life, by turns. An unknown outcome ends it, except that of a keyed create. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { releaseAfterTest } from '../../support/release.ts'
 import { type Connections, openClient, type Result, toContent } from './client.ts'
+import { parsePlants } from './final-state.ts'
 import {
   type Attempt,
   type History,
@@ -10,7 +11,6 @@ import {
   noteAttempt,
   type Outcome,
 } from './history.ts'
-import type { Sent } from './notes.ts'
 
 export interface LoadOptions {
   /** The services. Each request goes to the next one. */
@@ -21,28 +21,28 @@ export interface LoadOptions {
   readonly connections?: Connections
   /** The pause of a client between two requests. */
   readonly thinkMs?: number
-  /** Collects the outcome of each request. */
-  readonly sent?: Sent[]
 }
 
-export interface Load {
-  /** Stops when the requests in flight are answered. */
-  stop(): Promise<void>
-}
+/** The tag of plants that were created with a key and never changed. */
+export const keyedTag = 'keyed'
 
 /** The pause after a refusal, so that a service that is away does not fill the history. */
-const pauseMs = 10
+const pauseMs = 50
 /** The share of lives whose plant is read after every step, to see stale contents. */
 const lookingShare = 0.25
+/** The share of the time in which an export is read, and how many of its plants are noted. */
+const exportShare = 0.05
+const notedPlants = 1_000
 /** Readers prefer the plants that were acknowledged last, to see stale contents. */
 const recentPlants = 20
 
 /** Starts clients that write, each with ids of its own, and clients that read. */
-export function startLoad(history: History, options: LoadOptions): Load {
-  const { urls, token, writers, readers, connections, thinkMs = 0, sent } = options
-  const client = openClient(token, { connections, sent })
+export function startLoad(history: History, options: LoadOptions) {
+  const { urls, token, writers, readers, connections, thinkMs = 0 } = options
+  const client = openClient(token, connections)
   let isStopped = false
   let requests = 0
+  let nextExportAt = 0
 
   function nextUrl(): string {
     return `${urls[requests++ % urls.length]}/plants`
@@ -82,7 +82,7 @@ export function startLoad(history: History, options: LoadOptions): Load {
     const attempt = noteAttempt(history, { id, kind, content })
     const result = await send(attempt)
     attempt.outcome = toOutcome(result)
-    attempt.answeredAt = performance.now()
+    attempt.answeredAt = history.clock()
     if (typeof result === 'string') return attempt
     attempt.status = result.status
     attempt.etag = result.headers.etag
@@ -97,15 +97,17 @@ export function startLoad(history: History, options: LoadOptions): Load {
     if (kind === 'delete') return client.send(`${nextUrl()}/${id}`, { method: 'DELETE' })
     const body = `{"id":${id},"name":${JSON.stringify(content)}}`
     if (kind === 'replace') return client.send(`${nextUrl()}/${id}`, { method: 'PUT', body })
-    const headers: Record<string, string> =
-      kind === 'create' ? {} : { 'Idempotency-Key': `key-${id}` }
-    return client.send(nextUrl(), { method: 'POST', headers, body })
+    if (kind === 'create') return client.send(nextUrl(), { method: 'POST', body })
+    const headers = { 'Idempotency-Key': `key-${id}` }
+    const tagged = `${body.slice(0, -1)},"tag":"${keyedTag}"}`
+    return client.send(nextUrl(), { method: 'POST', headers, body: tagged })
   }
 
   async function read(): Promise<void> {
     while (!isStopped) {
       const id = pickAcknowledged()
       if (id === undefined) await sleep(pauseMs)
+      else if (performance.now() >= nextExportAt) await readExport()
       else await readPlant(id)
       await think()
     }
@@ -118,9 +120,9 @@ export function startLoad(history: History, options: LoadOptions): Load {
   }
 
   async function readPlant(id: bigint): Promise<void> {
-    const sentAt = performance.now()
+    const sentAt = history.clock()
     const result = await client.send(`${nextUrl()}/${id}`)
-    const answeredAt = performance.now()
+    const answeredAt = history.clock()
     if (typeof result === 'string') await sleep(pauseMs)
     else if (result.status === 200 || result.status === 404) {
       const content = result.status === 200 ? toContent(id, result.body) : undefined
@@ -128,10 +130,27 @@ export function startLoad(history: History, options: LoadOptions): Load {
     }
   }
 
+  /** Reads every plant as it is at one moment. */
+  async function readExport(): Promise<void> {
+    const beganAt = performance.now()
+    nextExportAt = Number.POSITIVE_INFINITY
+    const ids = history.acknowledged.slice(-notedPlants)
+    const sentAt = history.clock()
+    const result = await client.send(`${nextUrl()}.ndjson`)
+    const answeredAt = history.clock()
+    if (typeof result !== 'string' && result.status === 200) {
+      const plants = new Map(parsePlants(result.body))
+      for (const id of ids) history.reads.push({ id, sentAt, answeredAt, content: plants.get(id) })
+      history.exports++
+    } else await sleep(pauseMs)
+    nextExportAt = performance.now() + (performance.now() - beganAt) / exportShare
+  }
+
   const running = Promise.all([
     ...Array.from({ length: writers }, write),
     ...Array.from({ length: readers }, read),
   ])
+  /** Stops when the requests in flight are answered. */
   async function stop(): Promise<void> {
     isStopped = true
     await running

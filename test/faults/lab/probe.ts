@@ -1,67 +1,33 @@
 import { once } from 'node:events'
+import { Agent, get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Worker } from 'node:worker_threads'
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { releaseAfterTest } from '../../support/release.ts'
 
-/** An answer that a probe got, and how long it took. */
-export interface Probed {
+interface Probed {
   readonly status: number
   readonly ms: number
 }
 
-/** Sends one request after the other, as a good client does, until it is stopped. */
-export function startProbe(ask: () => Promise<{ readonly status: number }>) {
-  const answers: Probed[] = []
-  let isStopped = false
-  const running = probe(
-    ask,
-    (answer) => answers.push(answer),
-    () => isStopped,
-  )
-  return watch(answers, () => {
-    isStopped = true
-    return running
-  })
-}
-
 /**
- * Many such clients, each with a connection that it keeps, in a thread of their own: what they
- * measure is the service, and not how busy a test is.
+ * Good clients, each with a connection that it keeps, in a thread of their own: what they measure
+ * is the service, and not how busy a test is.
  */
 export function startClients(clients: number, url: string, headers: Record<string, string>) {
   const answers: Probed[] = []
-  const worker = new Worker(new URL('./probe-thread.ts', import.meta.url), {
-    workerData: { clients, url, options: { headers } },
-  })
+  const worker = new Worker(new URL(import.meta.url), { workerData: { clients, url, headers } })
   worker.on('message', (answer: Probed) => answers.push(answer))
   const exited = once(worker, 'exit')
-  return watch(answers, () => {
+  const end = async () => {
     worker.postMessage('stop')
-    return exited
-  })
-}
-
-/** Asks over and over, with a short pause after each answer. */
-export async function probe(
-  ask: () => Promise<{ readonly status: number }>,
-  take: (answer: Probed) => void,
-  isStopped: () => boolean,
-): Promise<void> {
-  while (!isStopped()) {
-    const startedAt = performance.now()
-    const { status } = await ask()
-    take({ status, ms: performance.now() - startedAt })
-    await sleep(20)
+    await exited
   }
-}
-
-function watch(answers: readonly Probed[], end: () => Promise<unknown>) {
   releaseAfterTest(end)
   return {
-    /** The statuses of all answers. */
-    statuses: () => [...new Set(answers.map(({ status }) => status))],
-    /** How many answers have come. */
-    count: () => answers.length,
+    /** How many answers with 200 have come. */
+    served: () => answers.filter(({ status }) => status === 200).length,
+    /** The statuses of the other answers. */
+    others: () => answers.map(({ status }) => status).filter((status) => status !== 200),
     /** Stops, and tells how long the answers took. */
     async stop(): Promise<string> {
       await end()
@@ -70,4 +36,25 @@ function watch(answers: readonly Probed[], end: () => Promise<unknown>) {
       return `${times.length} probes, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, worst ${at(1 - 1e-9)} ms`
     },
   }
+}
+
+if (!isMainThread && workerData?.clients !== undefined) {
+  let isStopped = false
+  parentPort?.once('message', () => {
+    isStopped = true
+  })
+  const ask = async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    while (!isStopped) {
+      const startedAt = performance.now()
+      const sent = get(workerData.url, { headers: workerData.headers, agent })
+      const [response] = await once(sent, 'response')
+      await once(response.resume(), 'end')
+      const ms = performance.now() - startedAt
+      parentPort?.postMessage({ status: response.statusCode, ms })
+      await sleep(20)
+    }
+    agent.destroy()
+  }
+  await Promise.all(Array.from({ length: workerData.clients }, ask))
 }

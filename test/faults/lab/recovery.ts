@@ -5,14 +5,20 @@ import { openConnection } from '../../../src/store/sqlite/connection.ts'
 import { identifyFile } from '../../../src/store/sqlite/file.ts'
 import { buildSqliteStore } from '../../../src/store/sqlite/store.ts'
 import { type Position, type Store, toPlant } from '../../../src/store/store.ts'
-import type { FeedEvent } from './feed.ts'
-import { countMisplaced } from './feed-checker.ts'
-import { keyedTag } from './traced-history.ts'
-import type { Leftover } from './volatile-disk.ts'
+import { judge, type Verdict } from './checker.ts'
+import { type History, toHistoryAt } from './history.ts'
+import { keyedTag } from './load.ts'
+import type { FeedEvent } from './mirror.ts'
+import type { Random } from './random.ts'
+import { newQuickFolder } from './shim.ts'
+import type { Operation } from './trace.ts'
+import { cuts as allCuts, buildVolatileDisk, type Cut, type Leftover } from './volatile-disk.ts'
 
 /** What the service finds when it opens a database after a fault. */
 export interface Recovered {
   readonly stored: ReadonlyMap<bigint, string>
+  /** The changes of the journal. */
+  readonly events: readonly FeedEvent[]
   /** The damage to the database itself. */
   readonly damage: string | undefined
 }
@@ -34,52 +40,63 @@ export function layOut(folder: string, root: string, files: ReadonlyMap<string, 
   }
 }
 
-/** Whether the journal has every change of the store, or only those since an upgrade. */
-export type JournalReach = 'complete' | 'since an upgrade'
+interface Recorded {
+  readonly root: string
+  readonly operations: readonly Operation[]
+  /** After which operations the power is cut. */
+  readonly moments: readonly number[]
+  readonly random: Random
+  readonly cuts?: readonly Cut[]
+}
+
+/** Lays out what a power cut of each kind leaves of a recorded disk, and looks at each folder. */
+export async function cutPower(
+  { root, operations, moments, random, cuts = allCuts }: Recorded,
+  look: (folder: string, operation: Operation, cut: Cut) => Promise<void>,
+): Promise<void> {
+  const disk = buildVolatileDisk(root)
+  const folder = join(newQuickFolder(), 'disk')
+  const chosen = new Set(moments)
+  for (const [number, operation] of operations.entries()) {
+    disk.apply(operation)
+    if (!chosen.has(number)) continue
+    for (const cut of cuts) {
+      layOut(folder, root, disk.cutPower(cut, random))
+      await look(folder, operation, cut)
+    }
+  }
+}
 
 /** Opens a database as the service does, and reads and checks all of it. */
-export async function recover(
-  path: string,
-  journal: JournalReach = 'complete',
-): Promise<Recovered> {
+export async function recover(path: string): Promise<Recovered> {
   const stored = new Map<bigint, string>()
+  const events: FeedEvent[] = []
   try {
     const db = openConnection(path)
     const store = buildSqliteStore(db)
     try {
-      const damage =
-        findDamage(db) ??
-        (await readInto(stored, store, db)) ??
-        (journal === 'complete' ? await findFeedDamage(stored, store) : undefined)
-      if (damage !== undefined) return { stored, damage }
+      const damage = findDamage(db) ?? (await readInto(stored, events, store, db))
+      if (damage !== undefined) return { stored, events, damage }
     } finally {
       await store.close()
     }
     // The next start would refuse a file that is not identified as ours.
-    return {
-      stored,
-      damage: identifyFile(path) === 'ours' ? undefined : 'no longer identified as ours',
-    }
+    const isOurs = identifyFile(path) === 'ours'
+    return { stored, events, damage: isOurs ? undefined : 'no longer identified as ours' }
   } catch (error) {
-    return { stored, damage: String(error) }
+    return { stored, events, damage: String(error) }
   }
 }
 
-/** Whether the journal, applied to an empty store, leads to anything else than what is stored. */
-async function findFeedDamage(
-  stored: ReadonlyMap<bigint, string>,
-  store: Store,
-): Promise<string | undefined> {
-  const events: FeedEvent[] = []
-  for (let from: Position = 'oldest'; ; ) {
-    const page = await store.readJournal(from, 1_000)
-    if (typeof page === 'string') return `the journal is ${page}`
-    if (page.events.length === 0) break
-    events.push(...page.events.map((event) => ({ ...event, plant: toPlant(event) })))
-    from = page.end
-  }
-  const misplaced = countMisplaced(events, stored)
-  return misplaced === 0 ? undefined : `${misplaced} changes of the journal are misplaced`
+/** How often what is recovered contradicts the answers up to a moment of their clock. */
+export function judgeRecovered(
+  history: History,
+  { stored, events }: Recovered,
+  at = Number.POSITIVE_INFINITY,
+): Verdict {
+  const plants = [...stored]
+  const state = { got: plants, walked: plants, exported: plants, events }
+  return judge(toHistoryAt(history, at), state)
 }
 
 function findDamage(db: DatabaseSync): string | undefined {
@@ -87,22 +104,34 @@ function findDamage(db: DatabaseSync): string | undefined {
   return row.integrity_check === 'ok' ? undefined : row.integrity_check
 }
 
+/** Reads the plants and the journal. Answers what is wrong with them or with the keys. */
 async function readInto(
   stored: Map<bigint, string>,
+  events: FeedEvent[],
   store: Store,
   db: DatabaseSync,
 ): Promise<string | undefined> {
+  for (let from: Position = 'oldest'; ; ) {
+    const page = await store.readJournal(from, 1_000)
+    if (typeof page === 'string') return `the journal is ${page}`
+    if (page.events.length === 0) break
+    events.push(...page.events.map((event) => ({ ...event, plant: toPlant(event) })))
+    from = page.end
+  }
   const keys = db.prepare('SELECT key FROM keys').all()
   // In every test, a key ends with the id of its plant.
-  const keyed = new Set(keys.map(({ key }) => /\d+$/.exec(String(key))?.[0]))
+  const keyed = new Set(keys.map(({ key }) => /-?\d+$/.exec(String(key).replace(/^key-/, ''))?.[0]))
   let after: bigint | undefined
   for (;;) {
     const { plants, isWhole } = await store.listPlants({ after, tag: undefined, limit: 1_000_000 })
     for (const { id, name, tag } of plants) {
       stored.set(id, name)
-      if (!keyed.delete(String(id)) && tag === keyedTag) return `plant ${id} without its key`
+      if (tag === keyedTag && !keyed.has(String(id))) return `plant ${id} without its key`
     }
-    if (isWhole) return keyed.size === 0 ? undefined : `${keyed.size} keys without their plants`
+    if (isWhole) break
     after = plants.at(-1)?.id
   }
+  const known = new Set([...stored.keys(), ...events.map(({ plant }) => plant.id)].map(String))
+  const orphans = [...keyed].filter((id) => id === undefined || !known.has(id))
+  return orphans.length === 0 ? undefined : `${orphans.length} keys without their plants`
 }

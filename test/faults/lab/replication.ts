@@ -14,18 +14,10 @@ import { waitUntil } from '../../support/wait.ts'
 
 export type Replication = 'synchronous' | 'asynchronous'
 
-/** A primary and a standby that follows it, on one machine. */
-export interface Pair {
-  readonly primary: PostgresServer
-  readonly standby: PostgresServer
-  /** The URL that names both. */
-  readonly url: string
-}
-
 export const database = 'postgres'
 
 /** Starts a primary, and a standby on a cold copy of its folder. They are stopped with the test. */
-export async function startPair(replication: Replication): Promise<Pair> {
+export async function startPair(replication: Replication) {
   const folder = await newCluster()
   const copy = copyCluster(folder)
   const port = await findFreePort()
@@ -49,6 +41,7 @@ export async function startPair(replication: Replication): Promise<Pair> {
     async () => (await query(primary.toUrl(database), streaming)).length > 0,
     'the standby follows the primary',
   )
+  // It names both.
   const url = primary
     .toUrl(database)
     .replace(/@.*\//, `@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/`)

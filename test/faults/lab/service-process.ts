@@ -1,8 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { killAfterTest, programEnv } from '../../support/child.ts'
-import { isLong } from './scale.ts'
 
 /** The operator's token of all services in the fault tests. */
 export const token = 'a-token-for-the-fault-tests'
@@ -10,6 +9,12 @@ export const token = 'a-token-for-the-fault-tests'
 const program = fileURLToPath(new URL('../../../bin/plant-store.js', import.meta.url))
 /** With the limit of `npm start`, without which V8 takes up to 100 MB more under load. */
 const service = ['--max-semi-space-size=16', program, 'serve']
+
+/** The program of the service with one thing changed: see service-program.ts. */
+export function programOf(change: string): readonly string[] {
+  if (change === '') return service
+  return [fileURLToPath(new URL('service-program.ts', import.meta.url)), change]
+}
 
 export interface ProcessOptions {
   /** The value of DATABASE_URL. */
@@ -22,17 +27,10 @@ export interface ProcessOptions {
   readonly command?: readonly string[]
 }
 
-export interface ServiceProcess {
-  readonly child: ChildProcess
-  readonly url: string
-  /** Everything that the process wrote to stdout and stderr. */
-  readonly output: () => string
-  /** Sends a signal and waits for the end of the process. Answers the exit code. */
-  end(signal: NodeJS.Signals): Promise<number | null>
-}
+export type ServiceProcess = Awaited<ReturnType<typeof startProcess>>
 
 /** Starts the service as a process and waits until it listens. It is killed with the test. */
-export async function startProcess(options: ProcessOptions): Promise<ServiceProcess> {
+export async function startProcess(options: ProcessOptions) {
   const { database, port = 0, env = {}, descriptors, command = service } = options
   const [file, args] = limitDescriptors([process.execPath, ...command], descriptors)
   const child = spawn(file, args, {
@@ -42,7 +40,7 @@ export async function startProcess(options: ProcessOptions): Promise<ServiceProc
       DATABASE_URL: database,
       PLANT_STORE_TOKEN: token,
       // A log of every request would be work for both sides.
-      LOG_LEVEL: isLong ? 'info' : 'warn',
+      LOG_LEVEL: 'warn',
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -63,8 +61,10 @@ export async function startProcess(options: ProcessOptions): Promise<ServiceProc
   return {
     child,
     url,
+    /** Everything that the process wrote to stdout and stderr. */
     output: () => output,
-    async end(signal) {
+    /** Sends a signal and waits for the end of the process. Answers the exit code. */
+    async end(signal: NodeJS.Signals): Promise<number | null> {
       child.kill(signal)
       const [exitCode] = await closed
       return exitCode

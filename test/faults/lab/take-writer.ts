@@ -5,7 +5,7 @@ import { newReceiver, newTaken } from '../../support/receiver-record.ts'
 // Creates plants after a take of webhooks, which is not synced, and prints the ids of those that
 // are acknowledged. The first sync after the take fails.
 const [path = ''] = process.argv.slice(2)
-const store = buildSqliteStore(openConnection(path), { journaling: 'on' })
+const store = buildSqliteStore(openConnection(path))
 await store.receivers.add(newReceiver())
 const [claim] = await store.receivers.claim('sender', 60_000)
 if (claim === undefined) throw new Error('there is no lease')

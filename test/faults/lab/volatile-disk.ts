@@ -1,14 +1,4 @@
 import { dirname } from 'node:path'
-import {
-  type Change,
-  change,
-  type Image,
-  newImage,
-  pageBytes,
-  resize,
-  split,
-  toPage,
-} from './image.ts'
 import type { Random } from './random.ts'
 import type { Operation } from './trace.ts'
 
@@ -149,4 +139,57 @@ function keepSome(changes: readonly Change[], cut: Cut, random: Random): Change[
   const pieceBytes = cut === 'any pages' ? pageBytes : sectorBytes
   const pieces = changes.flatMap((whole) => split(whole, pieceBytes))
   return random.shuffle(pieces.filter(() => random.isLikely(share)))
+}
+
+/** The bytes of a file, in a buffer that may be larger. */
+interface Image {
+  bytes: Buffer
+  length: number
+}
+
+/** A write, or a truncate without data. */
+export interface Change {
+  readonly offset: number
+  readonly data: Buffer | undefined
+}
+
+const pageBytes = 4096
+
+function newImage(): Image {
+  return { bytes: Buffer.alloc(0), length: 0 }
+}
+
+function change(image: Image, { offset, data }: Change): void {
+  if (data === undefined) {
+    resize(image, offset)
+    return
+  }
+  if (offset + data.length > image.length) resize(image, offset + data.length)
+  data.copy(image.bytes, offset)
+}
+
+/** Resizes an image. New bytes are zeros. */
+function resize(image: Image, length: number): void {
+  if (length < image.length) image.bytes.fill(0, length, image.length)
+  if (length > image.bytes.length) {
+    image.bytes = Buffer.concat([image.bytes, Buffer.alloc(2 * length - image.bytes.length)])
+  }
+  image.length = length
+}
+
+/** Splits a write at the borders of the pieces of the file, such as sectors. */
+function split(whole: Change, pieceBytes: number): Change[] {
+  const { offset, data } = whole
+  if (data === undefined) return [whole]
+  const pieces: Change[] = []
+  for (let start = 0; start < data.length; ) {
+    const end = Math.min(data.length, start + pieceBytes - ((offset + start) % pieceBytes))
+    pieces.push({ offset: offset + start, data: data.subarray(start, end) })
+    start = end
+  }
+  return pieces
+}
+
+function toPage({ offset }: Change): number {
+  return Math.floor(offset / pageBytes)
 }

@@ -1,4 +1,5 @@
-import { randomVersion } from '../../../src/store/plant-writes.ts'
+import { Failure } from '../../../src/contract/errors.ts'
+import { randomVersion } from '../../../src/store/changes.ts'
 import type { Store, VersionedPlant } from '../../../src/store/store.ts'
 
 /** Spoils a store on purpose. */
@@ -34,6 +35,17 @@ function swallowCommitErrors(store: Store): Store {
       } catch {
         return { version: randomVersion(), isReplay: false }
       }
+    },
+  }
+}
+
+/** Tells the client that nothing is stored, although it is. */
+function refuseStored(store: Store): Store {
+  return {
+    ...store,
+    async createPlant(plant) {
+      await store.createPlant(plant)
+      throw new Failure(50301, 'Nothing was stored.')
     },
   }
 }
@@ -97,27 +109,17 @@ function skipAtPageEnd(store: Store): Store {
   }
 }
 
-/** Leaves out the last change of a page, as a reader of an unsettled journal would. */
-function skipChanges(store: Store): Store {
-  return {
-    ...store,
-    async readJournal(after, limit) {
-      const page = await store.readJournal(after, limit)
-      return typeof page === 'string' ? page : { ...page, events: page.events.slice(0, -1) }
-    },
-  }
-}
+type Events = Exclude<Awaited<ReturnType<Store['readJournal']>>, string>['events']
 
-function repeatChanges(store: Store): Store {
-  return {
+const spoilPages =
+  (spoil: (events: Events) => Events): Spoil =>
+  (store) => ({
     ...store,
     async readJournal(after, limit) {
       const page = await store.readJournal(after, limit)
-      if (typeof page === 'string') return page
-      return { ...page, events: page.events.flatMap((event) => [event, event]) }
+      return typeof page === 'string' ? page : { ...page, events: spoil(page.events) }
     },
-  }
-}
+  })
 
 function readFromOldCache(store: Store): Store {
   const cache = new Map<bigint, VersionedPlant | undefined>()
@@ -130,9 +132,20 @@ function readFromOldCache(store: Store): Store {
   }
 }
 
+/** Every export shows the moment of the first one. */
+function exportFirstMoment(store: Store): Store {
+  let first: ReturnType<Store['openSnapshot']> | undefined
+  const openSnapshot = async () => {
+    first ??= store.openSnapshot()
+    return { ...(await first), close: async () => {} }
+  }
+  return { ...store, openSnapshot }
+}
+
 export const spoilers = {
   acknowledgeBeforeCommit,
   swallowCommitErrors,
+  refuseStored,
   roundIds,
   mixContents,
   forgetKeys,
@@ -140,8 +153,11 @@ export const spoilers = {
   deleteNothing,
   skipAtPageEnd,
   readFromOldCache,
-  skipChanges,
-  repeatChanges,
+  exportFirstMoment,
+  // As a reader of an unsettled journal would.
+  skipChanges: spoilPages((events) => events.slice(0, -1)),
+  repeatChanges: spoilPages((events) => events.flatMap((event) => [event, event])),
+  reverseChanges: spoilPages((events) => events.toReversed()),
 } satisfies Record<string, Spoil>
 
 export type Spoiler = keyof typeof spoilers

@@ -1,5 +1,15 @@
 import { toBytes } from '../../support/wire.ts'
-import { answered, del, get, put, refused, rose, type Scenario, tagOf } from './scenario.ts'
+import {
+  answered,
+  del,
+  get,
+  put,
+  refused,
+  refusedAll,
+  rose,
+  type Scenario,
+  tagOf,
+} from './scenario.ts'
 
 const chunked = { 'Transfer-Encoding': 'chunked' }
 
@@ -30,41 +40,31 @@ const replaces: Scenario[] = [
     put('/plants/71', rose, { 'If-None-Match': '*' }),
     { status: 201 },
   ),
-  refused(
-    41200,
-    'a replace of a plant that must be absent',
-    put('/plants/51', rose, { 'If-None-Match': '*' }),
-  ),
-  refused(
-    41200,
-    'a replace of an absent plant that must exist',
-    put('/plants/404', rose, { 'If-Match': '*' }),
-  ),
-  refused(41200, 'a replace of a former state', put('/plants/51', rose, { 'If-Match': '"1"' })),
-  refused(
-    41200,
-    'a replace by a weak tag of the current state',
-    put('/plants/52', rose, { 'If-Match': `W/${tagOf[52]}` }),
-  ),
+  ...refusedAll(41200, {
+    'a replace of a plant that must be absent': put('/plants/51', rose, { 'If-None-Match': '*' }),
+    'a replace of an absent plant that must exist': put('/plants/404', rose, { 'If-Match': '*' }),
+    'a replace of a former state': put('/plants/51', rose, { 'If-Match': '"1"' }),
+    'a replace by a weak tag of the current state': put('/plants/52', rose, {
+      'If-Match': `W/${tagOf[52]}`,
+    }),
+  }),
   refused(
     43100,
     'a replace of a former state, with 1,000 headers before its condition',
     put('/plants/51', rose, { X: Array(1000).fill('y'), 'If-Match': '"1"' }),
   ),
-  refused(
-    40005,
-    'a replace of a part of a plant',
-    put('/plants/51', rose, { 'Content-Range': 'bytes 0-1/2' }),
-  ),
-  refused(40003, 'another id in the body', put('/plants/51', '{"id":52,"name":"Rose"}')),
-  refused(40003, 'text for an id in the body', put('/plants/51', '{"id":"51","name":"Rose"}')),
-  refused(40003, 'a replace without a name', put('/plants/51', '{}')),
+  ...refusedAll(40003, {
+    'another id in the body': put('/plants/51', '{"id":52,"name":"Rose"}'),
+    'text for an id in the body': put('/plants/51', '{"id":"51","name":"Rose"}'),
+    'a replace without a name': put('/plants/51', '{}'),
+  }),
+  ...refusedAll(40005, {
+    'a replace of a part of a plant': put('/plants/51', rose, { 'Content-Range': 'bytes 0-1/2' }),
+    'a broken list of entity tags, before a broken body': put('/plants/51', 'no JSON', {
+      'If-Match': '""x',
+    }),
+  }),
   refused(40004, 'a replace at a wrong id', put('/plants/x', rose)),
-  refused(
-    40005,
-    'a broken list of entity tags, before a broken body',
-    put('/plants/51', 'no JSON', { 'If-Match': '""x' }),
-  ),
   refused(40001, 'a replace whose body is not JSON', put('/plants/51', '{')),
   refused(40002, 'a replace with an empty body', put('/plants/51', '')),
   refused(
@@ -103,16 +103,20 @@ const deletes: Scenario[] = [
       ...('Content-Length' in headers && { body: '{x' }),
     }),
   ),
-  refused(41300, 'a delete with a body that is too large', {
-    ...del('/plants/404', { 'Content-Length': '8193' }),
-    body: '',
+  ...refusedAll(41300, {
+    'a delete of an absent plant with a body that is too large': {
+      ...del('/plants/404', { 'Content-Length': '8193' }),
+      body: '',
+    },
+    'a delete with a body that is too large by its length': withRest(
+      { 'Content-Length': '8193' },
+      '',
+    ),
+    'a delete with a body that is too large by its chunks': withRest(
+      chunked,
+      `200000\r\n${'x'.repeat(0x2001)}`,
+    ),
   }),
-  ...[
-    { what: 'a length', headers: { 'Content-Length': '8193' }, rest: '' },
-    { what: 'its chunks', headers: chunked, rest: `200000\r\n${'x'.repeat(0x2001)}` },
-  ].map(({ what, headers, rest }) =>
-    refused(41300, `a delete with a body that is too large by ${what}`, withRest(headers, rest)),
-  ),
   refused(40000, 'a delete with a broken body', withRest(chunked, '1\r\nxZZ')),
   refused(40800, 'a delete whose body never ends', withRest({ 'Content-Length': '9' }, 'x'), {
     timeouts: { headersTimeoutMs: 200, requestTimeoutMs: 400 },
@@ -125,7 +129,10 @@ const deletes: Scenario[] = [
     answered(`a replace before ${what}`, put('/plants/72', rose), { status: 201 }),
     answered(`a delete with ${what}`, withRest(headers, rest, '/plants/72'), { status: 204 }),
   ]),
-  refused(41200, 'a delete of a former state', del('/plants/51', { 'If-Match': '"1"' })),
+  ...refusedAll(41200, {
+    'a delete of a plant that must be absent': del('/plants/51', { 'If-None-Match': '*' }),
+    'a delete of a former state': del('/plants/51', { 'If-Match': '"1"' }),
+  }),
   refused(40004, 'a delete at a wrong id', del('/plants/x')),
   refused(40005, 'a delete with no entity tag', del('/plants/51', { 'If-Match': ' ' })),
 ]

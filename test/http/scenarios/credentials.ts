@@ -55,6 +55,7 @@ const written: Scenario[] = [
     'Bearer plst_000000000000000000000000000000000000',
     'Bearer x',
     'Bearer a b',
+    `${authorized.Authorization}\u00a0`,
     'BEARER plst_',
     `Bearer ${'x'.repeat(5000)}`,
   ].map((Authorization) =>

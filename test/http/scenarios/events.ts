@@ -1,9 +1,9 @@
-import { answered, get, refused, type Scenario, visit } from './scenario.ts'
+import { answered, get, refused, refusedAll, type Scenario, visit } from './scenario.ts'
 
 const foreign = '000000000000-1-0-0'
 const last = 'ffffffffffff-zzzzzzzzzz-zzzzzz-zzzzzz'
 const next = /^<\/events\?after=[A-Za-z0-9_-]{1,64}&limit=\d+>; rel="next"$/
-const off = { env: { JOURNAL_KEEP: 'off' } }
+const asStream = { Accept: 'text/event-stream' }
 
 /** Pages of the journal. Streams have a suite of their own. */
 export const events: Scenario[] = [
@@ -39,31 +39,35 @@ export const events: Scenario[] = [
   ),
   answered(
     'the headers of a stream',
-    { ...get('/events?after=latest', { Accept: 'text/event-stream' }), method: 'HEAD' },
-    { headers: { 'content-type': 'text/event-stream', link: next, connection: 'close' } },
+    { ...get('/events?after=latest', asStream), method: 'HEAD' },
+    {
+      headers: {
+        'content-type': 'text/event-stream',
+        link: next,
+        connection: 'close',
+        'x-accel-buffering': 'no',
+      },
+    },
   ),
   answered(
     'the headers of a stream to a client of HTTP/1.0',
     'HEAD /events HTTP/1.0\r\nAuthorization: Bearer operator-token-of-the-tests\r\nAccept: text/event-stream\r\n\r\n',
     { headers: { 'content-type': 'text/event-stream' } },
   ),
-  refused(41000, 'a position of another store', get(`/events?after=${foreign}`)),
-  refused(41000, 'the last position that could be', get(`/events?after=${last}`)),
-  refused(
-    41000,
-    'a stream after a position of another store',
-    get(`/events?after=${foreign}`, { Accept: 'text/event-stream' }),
-  ),
-  refused(
-    41000,
-    'a stream that was begun in another store',
-    get('/events?after=latest', { Accept: 'text/event-stream', 'Last-Event-ID': foreign }),
-  ),
+  ...refusedAll(41000, {
+    'a position of another store': get(`/events?after=${foreign}`),
+    'the last position that could be': get(`/events?after=${last}`),
+    'a stream after a position of another store': get(`/events?after=${foreign}`, asStream),
+    'a stream that was begun in another store': get('/events?after=latest', {
+      ...asStream,
+      'Last-Event-ID': foreign,
+    }),
+  }),
   ...['nonsense', '', `${foreign}, ${foreign}`, `${foreign}-1`].map((id) =>
     refused(
       40005,
       `a stream after the id "${id}"`,
-      get('/events', { Accept: 'text/event-stream', 'Last-Event-ID': id }),
+      get('/events', { ...asStream, 'Last-Event-ID': id }),
       { body: /The header Last-Event-ID must be a position/ },
     ),
   ),
@@ -73,12 +77,13 @@ export const events: Scenario[] = [
   refused(40005, 'a position of 8,000 characters', get(`/events?after=${'a'.repeat(8_000)}`)),
   refused(40005, 'a position twice', get(`/events?after=${foreign}&after=${foreign}`)),
   refused(41400, 'a position of 9,000 characters', get(`/events?after=${'a'.repeat(9_000)}`)),
-  refused(40400, 'events while the journal is off', get('/events'), off),
-  refused(40400, 'events without a token while the journal is off', visit('/events'), off),
-  refused(
+  ...refusedAll(
     40400,
-    'a stream while the journal is off',
-    get('/events', { Accept: 'text/event-stream' }),
-    off,
+    {
+      'events while the journal is off': get('/events'),
+      'events without a token while the journal is off': visit('/events'),
+      'a stream while the journal is off': get('/events', asStream),
+    },
+    { env: { JOURNAL_KEEP: 'off' } },
   ),
 ]

@@ -1,25 +1,22 @@
 import { operatorToken } from '../../support/service.ts'
-import { answered, get, refused, type Scenario, tagOf } from './scenario.ts'
+import { answered, del, get, put, refused, type Scenario, tagOf } from './scenario.ts'
 
 const withoutToken = new RegExp(`^(?!.*${operatorToken})`)
 
 const wrongIds = [
-  '01',
-  '-0',
-  '1.0',
-  '1e3',
-  '+1',
-  '%201',
-  '1%20',
-  'abc',
-  '9223372036854775808',
-  '-9223372036854775809',
-  '9'.repeat(200),
-  '%00',
-  '--1',
-  '-',
-  '%D9%A3',
-]
+  '01 -0 1.0 1e3 +1 %201 1%20 abc -- --1 - %00 %D9%A3',
+  `9223372036854775808 -9223372036854775809 ${'9'.repeat(200)}`,
+].flatMap((ids) => ids.split(' '))
+
+/** Queries of a list: values that are not allowed, and parameters that are there twice. */
+const wrongQueries = [
+  'limit=0 limit=-1 limit=1001 limit=1e2 limit=abc limit= limit limit=01 limit=%zz',
+  'after= after=x after=1.0 after=9223372036854775808',
+  `tag=%00 tag=%ff name=%00 name=%ff name=${'a'.repeat(1_001)}`,
+  'order= order=DESC order=up',
+  'limit=1&limit=1 after=1&after=2 tag=a&tag=a name=a&name=a order=asc&order=asc',
+  `${'&'.repeat(99)}limit=0`,
+].flatMap((queries) => queries.split(' '))
 
 const gets: Scenario[] = [
   answered('a get', get('/plants/1'), {
@@ -87,6 +84,10 @@ const conditions: Scenario[] = [
   ),
 ]
 
+/** With it, the URL of a list has 8,187 characters, and that of its next page 8,213. */
+const longTag = 'x'.repeat(8_166)
+const longTagged = `{"name":"x","tag":"${longTag}"}`
+
 const pages: Scenario[] = [
   answered('a list that ends', get('/plants?after=9223372036854775000'), {
     body: '[]',
@@ -95,7 +96,7 @@ const pages: Scenario[] = [
   answered('a list of all plants with a tag', get('/plants?tag=indoor&limit=1000'), {
     headers: { link: '' },
   }),
-  answered('a list that goes on', get('/plants?limit=2&after=-6'), {
+  answered('a list that continues', get('/plants?limit=2&after=-6'), {
     body: '[{"id":-5,"name":"Cactus"},{"id":1,"name":"Monstera","tag":"indoor"}]',
     headers: {
       link: '</plants?limit=2&after=1>; rel="next"',
@@ -108,12 +109,27 @@ const pages: Scenario[] = [
     body: '[]',
     headers: { link: '' },
   }),
+  ...['7000000000000000001', '7000000000000000002'].map((id) =>
+    answered(`a plant ${id} whose tag nearly fills a URL`, put(`/plants/${id}`, longTagged), {
+      status: 201,
+    }),
+  ),
+  refused(
+    40005,
+    'a list whose next page would have a URL that is too long',
+    get(`/plants?limit=1&tag=${longTag}`),
+    { body: /the URL of the next page/ },
+  ),
+  answered('a list by the same tag that ends', get(`/plants?limit=2&tag=${longTag}`)),
+  ...['7000000000000000001', '7000000000000000002'].map((id) =>
+    answered(`a delete of the plant ${id}`, del(`/plants/${id}`), { status: 204 }),
+  ),
   answered('a list after the last id', get('/plants?after=9223372036854775807'), { body: '[]' }),
   answered('a search in other letters', get('/plants?name=ACTU'), {
     body: '[{"id":-5,"name":"Cactus"}]',
     headers: { link: '' },
   }),
-  answered('a search that goes on', get('/plants?name=r&limit=1&after=49&order=asc'), {
+  answered('a search that continues', get('/plants?name=r&limit=1&after=49&order=asc'), {
     body: '[{"id":50,"name":"Rose"}]',
     headers: { link: '</plants?limit=1&after=50&name=r&order=asc>; rel="next"' },
   }),
@@ -136,7 +152,7 @@ const pages: Scenario[] = [
   answered('a list in descending order', get('/plants?order=desc&limit=2&after=2'), {
     body: '[{"id":1,"name":"Monstera","tag":"indoor"},{"id":-5,"name":"Cactus"}]',
   }),
-  answered('a list in descending order that goes on', get('/plants?order=desc&limit=1&after=2'), {
+  answered('a list in descending order that continues', get('/plants?order=desc&limit=1&after=2'), {
     headers: { link: '</plants?limit=1&after=1&order=desc>; rel="next"' },
   }),
   answered('a list before the first id', get('/plants?order=desc&after=-9223372036854775808'), {
@@ -148,35 +164,7 @@ const pages: Scenario[] = [
     get('/plants?colour=green&colour=red&limit=1000&%zz'),
     { body: /^\[\{"id":-5,/ },
   ),
-  ...[
-    'limit=0',
-    'limit=-1',
-    'limit=1001',
-    'limit=1e2',
-    'limit=abc',
-    'limit=',
-    'limit',
-    'limit=01',
-    'limit=1&limit=1',
-    'limit=%zz',
-    'after=',
-    'after=x',
-    'after=1.0',
-    'after=9223372036854775808',
-    'after=1&after=2',
-    'tag=a&tag=a',
-    'tag=%00',
-    'tag=%ff',
-    'name=a&name=a',
-    'name=%00',
-    'name=%ff',
-    `name=${'a'.repeat(1_001)}`,
-    'order=',
-    'order=DESC',
-    'order=up',
-    'order=asc&order=asc',
-    `${'&'.repeat(99)}limit=0`,
-  ].map((query) =>
+  ...wrongQueries.map((query) =>
     refused(40005, `the query ${query.slice(0, 20)}`, get(`/plants?${query}`), {
       body: /The query parameter (limit|after|tag|name|order) (must be|is given twice|is not UTF-8)/,
     }),
@@ -225,13 +213,16 @@ const exports: Scenario[] = [
   }),
   ...(
     [
-      [32, ''],
-      [33, 'gzip'],
+      ['gzip;q=0', ''],
+      ['identity, gzip;q=0.5', ''],
+      [`${'x,'.repeat(32)}gzip`, ''],
+      [`gzip${';'.repeat(32)}q=0`, ''],
+      [`gzip${';'.repeat(33)}q=0`, 'gzip'],
     ] as const
-  ).map(([count, encoding]) =>
+  ).map(([accepted, encoding]) =>
     answered(
-      `an export to a client that names a quality in parameter ${count}`,
-      get('/plants.csv', { 'Accept-Encoding': `gzip${';'.repeat(count)}q=0` }),
+      `an export to a client that accepts ${accepted}`,
+      get('/plants.csv', { 'Accept-Encoding': accepted }),
       { headers: { 'content-encoding': encoding } },
     ),
   ),

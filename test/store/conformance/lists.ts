@@ -12,60 +12,48 @@ const toId = ({ id }: { readonly id: bigint }) => id
 /** A store lists plants in pages. */
 export function testLists(engine: Engine): void {
   describe('lists', () => {
-    it('lists by id and by tag, in pages without gaps or overlaps', async () => {
+    it('lists by id and by tag, in either order, in pages without gaps or overlaps', async () => {
       const other = await engine.open(await engine.newUrl())
       const ids = [smallest, -3n, 0n, 2n ** 53n + 1n, largest]
       for (const [index, id] of ids.entries()) {
-        await other.createPlant(
-          index % 2 ? { id, name: 'x', tag: 'odd' } : { id, name: 'x', tag: '' },
-        )
+        await other.createPlant({ id, name: 'x', tag: index % 2 ? 'odd' : '' })
       }
-      const listed = async (after: bigint | undefined, tag: string | undefined, limit: number) =>
-        (await other.listPlants({ after, tag, limit })).plants.map(({ id }) => id)
-      assert.deepEqual(await listed(undefined, undefined, 10), ids)
-      assert.deepEqual(await listed(undefined, undefined, 2), ids.slice(0, 2))
-      assert.deepEqual(await listed(-3n, undefined, 2), ids.slice(2, 4))
-      assert.deepEqual(await listed(largest, undefined, 2), [])
-      assert.deepEqual(await listed(undefined, 'odd', 10), [ids[1], ids[3]])
-      assert.deepEqual(await listed(undefined, '', 10), [ids[0], ids[2], ids[4]])
-      assert.deepEqual(await listed(0n, '', 10), [largest])
-      assert.deepEqual(await listed(undefined, 'none', 10), [])
+      const [first, second, third, fourth, last] = ids
+      type Row = [order: 'asc' | 'desc', after: bigint | undefined, tag: string | undefined]
+      const pages: [...Row, limit: number, expected: unknown[]][] = [
+        ['asc', undefined, undefined, 10, ids],
+        ['asc', undefined, undefined, 2, [first, second]],
+        ['asc', -3n, undefined, 2, [third, fourth]],
+        ['asc', largest, undefined, 2, []],
+        ['asc', undefined, 'odd', 10, [second, fourth]],
+        ['asc', undefined, '', 10, [first, third, last]],
+        ['asc', 0n, '', 10, [last]],
+        ['asc', undefined, 'none', 10, []],
+        ['desc', undefined, undefined, 10, ids.toReversed()],
+        ['desc', 0n, undefined, 1, [second]],
+        ['desc', 4n, undefined, 10, [third, second, first]],
+        ['desc', smallest, undefined, 10, []],
+        ['desc', undefined, '', 10, [last, third, first]],
+        ['desc', 0n, '', 1, [first]],
+        ['desc', smallest, '', 10, []],
+      ]
+      for (const [order, after, tag, limit, expected] of pages) {
+        const { plants } = await other.listPlants({ after, tag, limit, order })
+        assert.deepEqual(plants.map(toId), expected, `${order} ${after} ${tag} ${limit}`)
+      }
     })
 
-    it('lists in descending order, too, from the largest id on or from below another', async () => {
+    it('ends a page that becomes too large in bytes, and says so', async () => {
       const other = await engine.open(await engine.newUrl())
-      const ids = [largest, 5n, 0n, -3n, smallest]
-      for (const id of ids) await other.createPlant({ id, name: 'x', tag: id === 5n ? '' : 'many' })
-      const listed = async (after?: bigint, tag?: string, limit = 10) => {
-        const query = { after, tag, limit, order: 'desc' } as const
-        return (await other.listPlants(query)).plants.map(({ id }) => id)
-      }
-      assert.deepEqual(await listed(), ids)
-      assert.deepEqual(await listed(5n, undefined, 2), [0n, -3n])
-      assert.deepEqual(await listed(4n), [0n, -3n, smallest])
-      assert.deepEqual(await listed(smallest), [])
-      assert.deepEqual(await listed(undefined, 'many'), [largest, 0n, -3n, smallest])
-      assert.deepEqual(await listed(0n, 'many', 1), [-3n])
-      assert.deepEqual(await listed(undefined, ''), [5n])
-      assert.deepEqual(await listed(smallest, 'many'), [])
+      const name = '木'.repeat(133_333)
+      for (const id of [1n, 2n, 3n, 4n]) await other.createPlant({ id, name, tag: name })
+      const page = await other.listPlants({ after: undefined, tag: undefined, limit: 10 })
+      assert.deepEqual([page.plants.length, page.isWhole], [1, false])
+      const byTag = await other.listPlants({ after: 3n, tag: name, limit: 10 })
+      assert.deepEqual([byTag.plants.length, byTag.isWhole], [1, true])
+      const last = await other.listPlants({ ...all, order: 'desc', limit: 10 })
+      assert.deepEqual([last.plants[0]?.id, last.plants.length, last.isWhole], [4n, 1, false])
     })
-
-    for (const [title, letter] of [
-      ['letters', 'x'],
-      ['letters of three bytes', '木'],
-    ] as const) {
-      it(`ends a page of ${title} that becomes too large, and says so`, async () => {
-        const other = await engine.open(await engine.newUrl())
-        const name = letter.repeat(400_000 / Buffer.byteLength(letter))
-        for (const id of [1n, 2n, 3n, 4n]) await other.createPlant({ id, name, tag: name })
-        const page = await other.listPlants({ after: undefined, tag: undefined, limit: 10 })
-        assert.deepEqual([page.plants.length, page.isWhole], [1, false])
-        const byTag = await other.listPlants({ after: 3n, tag: name, limit: 10 })
-        assert.deepEqual([byTag.plants.length, byTag.isWhole], [1, true])
-        const last = await other.listPlants({ ...all, order: 'desc', limit: 10 })
-        assert.deepEqual([last.plants[0]?.id, last.plants.length, last.isWhole], [4n, 1, false])
-      })
-    }
 
     it('has every plant of a long page once, in either order and by tag', async () => {
       const other = await engine.open(await engine.newUrl())
@@ -86,7 +74,7 @@ export function testLists(engine: Engine): void {
       }
     })
 
-    it('examines a bounded number of plants in a search, and goes on after the last', async () => {
+    it('examines a bounded number of plants in a search, and continues after the last', async () => {
       const other = await engine.open(await engine.newUrl())
       const count = limits.examinedPlants + 1
       const plants = Array.from({ length: count }, (_, id) => ({ id: BigInt(id), name: `n${id}` }))
@@ -106,7 +94,7 @@ export function testLists(engine: Engine): void {
       assert.deepEqual(await find('n1', { tag: 'none' }), [[], undefined])
     })
 
-    it('examines 1 MiB of texts in a search, and goes on after the last', async () => {
+    it('examines 1 MiB of texts in a search, and continues after the last', async () => {
       const other = await engine.open(await engine.newUrl())
       for (const id of [1n, 2n, 3n]) await other.createPlant({ id, name: 'é'.repeat(250_000) })
       const first = await searchPlants(other, { ...all, limit: 2, name: 'x' })

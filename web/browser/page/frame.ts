@@ -1,5 +1,5 @@
 import type { StoredPlant } from '../../../client/index.ts'
-import { isSearchable, isStorable, toPathId } from '../../../src/contract/values.ts'
+import { toPathId } from '../../../src/contract/values.ts'
 import {
   buildButton,
   buildButtons,
@@ -82,8 +82,8 @@ export function buildFrame(parts: FrameParts) {
   const toolbar = element(
     'div',
     { class: 'toolbar' },
-    buildFilter('Search by name', isSearchable, (name) => parts.onQuery({ name })),
-    buildFilter('Filter by tag', isStorable, (tag) => parts.onQuery({ tag }), {
+    buildFilter('Search by name', (name) => parts.onQuery({ name })),
+    buildFilter('Filter by tag', (tag) => parts.onQuery({ tag }), {
       list: tags.element.id,
       note: 'The whole tag, exactly',
     }),
@@ -187,7 +187,6 @@ function buildExport({ onExport }: FrameParts): HTMLElement[] {
 /** A field that applies its text while it is typed. An empty text removes the filter. */
 function buildFilter(
   label: string,
-  isFit: (text: string) => boolean,
   onValue: (text: string | undefined) => void,
   { list, note }: { list?: string; note?: string } = {},
 ): HTMLElement {
@@ -197,10 +196,9 @@ function buildFilter(
   let applied = ''
   const apply = () => {
     clearTimeout(timer)
-    const fault = isFit(input.value) ? undefined : 'This is too long, or has NUL characters.'
-    field.refuse(fault)
-    if (fault !== undefined || input.value === applied) return
-    applied = input.value
+    const text = input.value.toWellFormed()
+    if (text === applied) return
+    applied = text
     onValue(applied === '' ? undefined : applied)
   }
   input.addEventListener('input', () => {

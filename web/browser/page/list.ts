@@ -124,7 +124,7 @@ export function buildPlantList(parts: PlantListParts) {
     const isSame = next.tag === query.tag && next.name === query.name && next.order === query.order
     query = next
     searched = 0
-    // Rows of another query would pass for those of this one. Those of a search appear one by one.
+    // Rows of the query before must not pass for rows of this one. A search shows rows one by one.
     if (!isSame || next.name !== undefined) replaceRows([], from, false)
     const target = rows.length === 0 ? rows : []
     showRows()

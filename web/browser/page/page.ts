@@ -83,7 +83,7 @@ function signOut(): void {
 
 /** Opens the view of the plants, until the signal aborts. Rejects if the token is refused. */
 async function openStoreView(token: string, signal: AbortSignal): Promise<void> {
-  /** How many tasks change plants here: what the stream tells meanwhile may be their own work. */
+  /** How many tasks are changing plants: meanwhile, the stream may report their own changes. */
   let changing = 0
   /** Whether something that was asked for has failed because the service did not answer. */
   let isListAway = false
@@ -129,11 +129,11 @@ async function openStoreView(token: string, signal: AbortSignal): Promise<void> 
   }
   acceptDrops(window, importDropped, { signal })
   document.addEventListener('visibilitychange', follow, { signal })
-  const pulse = setInterval(feelPulse, pulseMs)
+  const pulse = setInterval(checkHealth, pulseMs)
   signal.addEventListener('abort', () => clearInterval(pulse))
 
-  /** A stream that nothing arrives on may be dead: asks whether the service still answers. */
-  async function feelPulse(): Promise<void> {
+  /** Asks whether the service still answers: a silent stream may be dead. */
+  async function checkHealth(): Promise<void> {
     if (document.hidden) return
     const options = { method: 'HEAD', signal: AbortSignal.timeout(pulseMs) }
     const answer = await fetch(`${session.url}/healthz`, options).catch(() => undefined)
@@ -266,10 +266,12 @@ async function openStoreView(token: string, signal: AbortSignal): Promise<void> 
     frame.announce(`Plant ${id} is no longer there.`)
   }
 
-  /** Shows an own change at once, before the stream tells of it, and offers to undo it. */
+  /**
+   * Says what somebody did here, with a way to undo it, and shows it before the stream tells of it.
+   * If the list cannot be loaded for that, only the loading is tried again.
+   */
   async function show(done: Done | undefined): Promise<void> {
     if (done === undefined) return
-    await showState(done)
     const isOwn = done.now !== done.before
     const [own, others] =
       done.now === undefined ? ['deleted', 'was already gone'] : ['saved', 'stays as it is']
@@ -278,6 +280,7 @@ async function openStoreView(token: string, signal: AbortSignal): Promise<void> 
       `Plant ${done.id} ${outcome}.`,
       isOwn ? () => change(() => takeBack(done)) : undefined,
     )
+    await attempt(() => showState(done))
   }
 
   async function takeBack(done: Done): Promise<void> {
@@ -290,7 +293,7 @@ async function openStoreView(token: string, signal: AbortSignal): Promise<void> 
       return frame.showProblem(sentence)
     }
     frame.showDone(`Plant ${done.id} is as it was before.`)
-    await showState({ id: done.id, before: done.now, now: done.before })
+    await attempt(() => showState({ id: done.id, before: done.now, now: done.before }))
   }
 
   async function showState({ id, before, now }: Done): Promise<void> {
@@ -298,7 +301,7 @@ async function openStoreView(token: string, signal: AbortSignal): Promise<void> 
     const plant = now ?? before ?? { id, name: '' }
     list.apply([{ type: now === undefined ? 'plant.deleted' : 'plant.replaced', plant }])
     if (now !== undefined) await list.show(now)
-    // What had the focus is gone.
+    // The element that had the focus is gone.
     if (document.activeElement !== document.body) return
     const { rows } = list.describe()
     const nearest = rows[Math.min(place, rows.length - 1)]

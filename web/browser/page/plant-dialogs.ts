@@ -29,7 +29,7 @@ export interface DialogParts {
 /** An own change of a plant, and what it takes to undo it. */
 export interface Done {
   readonly id: bigint
-  /** The plant before the change, and as it is now: undefined twice if others had deleted it. */
+  /** The plant before the change and now. Both are undefined if somebody else had deleted it. */
   readonly before: StoredPlant | undefined
   readonly now: StoredPlant | undefined
   /** Names the state that the plant is in now. */
@@ -206,7 +206,7 @@ async function openForm(
   return done
 }
 
-/** Keeps Escape from throwing away what was typed: the first one asks. */
+/** Keeps Escape from discarding what was typed: the first press asks. */
 function keepTyped(dialog: Dialog, form: HTMLFormElement, problem: HTMLElement): void {
   let isTyped = false
   form.addEventListener('input', () => {

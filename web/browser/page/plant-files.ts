@@ -2,6 +2,7 @@ import type { OnConflict } from '../../../client/index.ts'
 import { parse } from '../../../client/json.ts'
 import { PlantStoreError } from '../../../client/plant-store-error.ts'
 import { toFailure } from '../../../client/request.ts'
+import { delimiters, type Format, formats } from '../../../src/contract/formats.ts'
 import type { ImportReport } from '../../../src/contract/shapes.ts'
 import {
   buildButton,
@@ -17,14 +18,8 @@ import {
 import type { DialogParts } from './plant-dialogs.ts'
 import { isTokenRefused, isUnanswered, type Session, showFailure } from './token-session.ts'
 
-type FileFormat = 'ndjson' | 'csv'
 /** A format, or CSV as the spreadsheet of this person opens it best. */
-export type ExportFormat = FileFormat | 'spreadsheet'
-
-const mediaTypes: Record<FileFormat, string> = {
-  ndjson: 'application/x-ndjson',
-  csv: 'text/csv',
-}
+export type ExportFormat = Format | 'spreadsheet'
 
 /** Downloads all plants, or those with a tag. The client lists plants, but has no files. */
 export async function downloadPlants(
@@ -67,7 +62,7 @@ function hasDecimalComma(): boolean {
 }
 
 /** The format of a file: by its name, or else by its first character. */
-async function findFormat(file: File): Promise<FileFormat> {
+async function findFormat(file: File): Promise<Format> {
   const name = file.name.toLowerCase()
   if (/\.(csv|tsv|txt|xlsx|ods)(\.gz)?$/.test(name)) return 'csv'
   if (/\.(ndjson|jsonl|json)(\.gz)?$/.test(name)) return 'ndjson'
@@ -87,7 +82,7 @@ async function uploadPlants(
   const request = new XMLHttpRequest()
   request.open('POST', `${url}/plants.${format}?${new URLSearchParams(query)}`)
   request.setRequestHeader('Authorization', `Bearer ${token}`)
-  request.setRequestHeader('Content-Type', mediaTypes[format])
+  request.setRequestHeader('Content-Type', formats[format].mediaType)
   if (/\.gz$/i.test(file.name)) request.setRequestHeader('Content-Encoding', 'gzip')
   request.upload.addEventListener('progress', ({ loaded, total }) => onProgress(loaded / total))
   signal.addEventListener('abort', () => request.abort())
@@ -306,5 +301,5 @@ function findDelimiter(header: string): string {
     const names = header.split(delimiter).map((name) => name.replaceAll('"', '').trim())
     return ['id', 'name'].every((name) => names.some((one) => one.toLowerCase() === name))
   }
-  return [',', ';', '\t'].find(separates) ?? ','
+  return Object.values(delimiters).find(separates) ?? delimiters.comma
 }

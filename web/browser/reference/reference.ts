@@ -5,12 +5,10 @@ import {
   buildErrors,
   buildHeaders,
   buildOperation,
-  buildResolve,
   buildShapes,
   listExamples,
   listOperations,
   parseDocument,
-  type Resolve,
   toBlocks,
   toCode,
 } from './sections.ts'
@@ -34,8 +32,7 @@ function show(api: ApiDocument): void {
     input: () => keepToken(input.value),
   })
   const token = buildField('Token', input, 'It stays in this tab.')
-  const resolve = buildResolve(api)
-  const groups = listGroups(api, resolve, () => input.value)
+  const groups = listGroups(api, () => input.value)
   const { content } = document.querySelector('template') as HTMLTemplateElement
   const put = (name: string, ...nodes: readonly (Node | string)[]) =>
     content.querySelector(`slot[name="${name}"]`)?.replaceWith(...nodes)
@@ -43,7 +40,7 @@ function show(api: ApiDocument): void {
   put('token', token.element)
   put('contents', ...groups.flatMap(buildContents))
   put('operations', ...groups.map(buildGroup))
-  put('errors', buildErrors(api, resolve))
+  put('errors', buildErrors(api))
   put('shapes', ...buildShapes(api))
   put('headers', buildHeaders(api))
   put('rules', ...toBlocks(description))
@@ -66,15 +63,15 @@ function show(api: ApiDocument): void {
 }
 
 /** The operations by tag, each with its section. Those of webhooks cannot be tried. */
-function listGroups(api: ApiDocument, resolve: Resolve, token: () => string) {
-  const calls = listOperations(api.paths, resolve).map((operation) => ({
+function listGroups(api: ApiDocument, token: () => string) {
+  const calls = listOperations(api.paths).map((operation) => ({
     operation,
-    section: buildOperation(operation, resolve, buildTryIt(operation, resolve, token)),
+    section: buildOperation(operation, buildTryIt(operation, token)),
   }))
-  const deliveries = listOperations(api.webhooks ?? {}, resolve).map((operation) => {
+  const deliveries = listOperations(api.webhooks).map((operation) => {
     const [body = ''] = listExamples(operation.requestBody?.content).values()
     const sample = element('div', { class: 'try' }, ...buildSample('Sample body', body))
-    return { operation, section: buildOperation(operation, resolve, sample) }
+    return { operation, section: buildOperation(operation, sample) }
   })
   return api.tags.map(({ name, description }) => ({
     name,

@@ -5,7 +5,7 @@ export interface ApiDocument {
   readonly info: { readonly title: string; readonly version: string; readonly description: string }
   readonly tags: readonly { readonly name: string; readonly description: string }[]
   readonly paths: ApiPaths
-  readonly webhooks?: ApiPaths
+  readonly webhooks: ApiPaths
   readonly components: {
     readonly schemas: Readonly<Record<string, ApiSchema>>
     readonly headers: Readonly<Record<string, ApiHeader>>
@@ -15,7 +15,7 @@ export interface ApiDocument {
 
 type ApiPaths = Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>
 
-/** A part of the document, or a reference to one, with a description of its own. */
+/** A part of the document. One that is described elsewhere says where. */
 interface ApiPart {
   readonly $ref?: string
   readonly description?: string
@@ -28,7 +28,7 @@ interface ApiOperation {
   readonly tags: readonly string[]
   /** Empty if no token is needed. */
   readonly security?: readonly object[]
-  readonly parameters?: readonly ApiParameter[]
+  readonly parameters: readonly ApiParameter[]
   readonly requestBody?: { readonly content: ApiContents }
   readonly responses: Readonly<Record<string, ApiResponse>>
 }
@@ -70,29 +70,38 @@ interface ApiSchema extends ApiPart {
   readonly maxItems?: number
 }
 
-/** An operation with where it is, and with its parameters instead of references to them. */
+/** An operation with where it is. */
 export interface ListedOperation extends ApiOperation {
   readonly method: string
   readonly path: string
-  readonly parameters: readonly ApiParameter[]
 }
 
-/** Parses the document. A number that JavaScript would round is kept as its digits. */
+/**
+ * Parses the document. A number that JavaScript would round is kept as its digits, and what a part
+ * refers to is put into it.
+ */
 export function parseDocument(text: string): ApiDocument {
   const keepDigits = (_: string, value: unknown, context?: { readonly source?: string }) =>
     typeof value === 'number' && !Number.isSafeInteger(value) ? (context?.source ?? value) : value
-  return JSON.parse(text, keepDigits) as ApiDocument
+  const document = JSON.parse(text, keepDigits)
+
+  function resolve(part: unknown): unknown {
+    if (typeof part !== 'object' || part === null) return part
+    if (Array.isArray(part)) return part.map(resolve)
+    const [, , kind = '', name = ''] = '$ref' in part ? String(part.$ref).split('/') : []
+    const whole = { ...document.components[kind]?.[name], ...part }
+    return Object.fromEntries(Object.entries(whole).map(([key, value]) => [key, resolve(value)]))
+  }
+
+  return resolve(document) as ApiDocument
 }
 
 /** The operations of a document, in its order: by path, then by method. */
-export function listOperations(paths: ApiPaths, resolve: Resolve): ListedOperation[] {
+export function listOperations(paths: ApiPaths): ListedOperation[] {
   return Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({
-      ...operation,
-      parameters: (operation.parameters ?? []).map(resolve),
-      path,
-      method: method.toUpperCase(),
-    })),
+    Object.entries(methods).map(([method, operation]) => {
+      return { ...operation, path, method: method.toUpperCase() }
+    }),
   )
 }
 
@@ -107,23 +116,8 @@ function toText(example: unknown): string {
   return JSON.stringify(example, null, 1).replaceAll(/\n\s*/g, ' ')
 }
 
-/** Finds what a reference refers to. */
-export function buildResolve({ components }: ApiDocument) {
-  return <Part extends ApiPart>(part: Part): Part => {
-    const [, , kind = '', name = ''] = part.$ref?.split('/') ?? []
-    const parts = components as unknown as Record<string, Record<string, Part>>
-    return parts[kind]?.[name] ?? part
-  }
-}
-
-export type Resolve = ReturnType<typeof buildResolve>
-
 /** The section of an operation: what it takes and everything that it can answer, with its call. */
-export function buildOperation(
-  operation: ListedOperation,
-  resolve: Resolve,
-  call: HTMLElement,
-): HTMLElement {
+export function buildOperation(operation: ListedOperation, call: HTMLElement): HTMLElement {
   const { operationId, description, parameters, requestBody, responses } = operation
   const body = toBodies(requestBody?.content)
   const answers: readonly Answer[] = Object.entries(responses).map(([status, response]) => {
@@ -148,12 +142,7 @@ export function buildOperation(
       'div',
       { class: 'columns' },
       element('div', { class: 'facts' }, ...toBlocks(description), taken),
-      element(
-        'div',
-        { class: 'facts' },
-        call,
-        element('dl', ...successes.flatMap((one) => toAnswer(one, resolve))),
-      ),
+      element('div', { class: 'facts' }, call, element('dl', ...successes.flatMap(toAnswer))),
     ),
     failures.length === 0
       ? undefined
@@ -161,7 +150,7 @@ export function buildOperation(
           'div',
           { class: 'errors' },
           element('h4', 'Errors'),
-          element('ul', ...failures.map((one) => toError(one, resolve))),
+          element('ul', ...failures.map(toError)),
         ),
   )
 }
@@ -198,7 +187,7 @@ interface Answer {
   readonly response: ApiResponse
 }
 
-function toAnswer({ id, status, response }: Answer, resolve: Resolve): HTMLElement[] {
+function toAnswer({ id, status, response }: Answer): HTMLElement[] {
   const { description, headers, content } = response
   const bodies = toBodies(content)
   return [
@@ -207,14 +196,13 @@ function toAnswer({ id, status, response }: Answer, resolve: Resolve): HTMLEleme
       'dd',
       ...toBlocks(description),
       bodies.length === 0 ? undefined : element('p', { class: 'note' }, ...bodies),
-      toHeaders(headers, resolve),
+      toHeaders(headers),
     ),
   ]
 }
 
-function toHeaders(headers: ApiResponse['headers'] = {}, resolve: Resolve) {
-  const fields = Object.entries(headers).map(([name, header]) => {
-    const { required } = resolve(header)
+function toHeaders(headers: ApiResponse['headers'] = {}) {
+  const fields = Object.entries(headers).map(([name, { required }]) => {
     const link = element('a', { href: `#header-${name}` }, element('code', name))
     return element('li', link, required ? '' : element('span', { class: 'note' }, ' optional'))
   })
@@ -224,15 +212,14 @@ function toHeaders(headers: ApiResponse['headers'] = {}, resolve: Resolve) {
 }
 
 /** A status with those of its error numbers that the operation has. */
-function toError({ id, status, response }: Answer, resolve: Resolve): HTMLElement {
-  const { description } = { ...resolve(response), ...response }
-  const numbers = description?.match(/\b\d{5}\b/g) ?? []
+function toError({ id, status, response }: Answer): HTMLElement {
+  const numbers = response.description?.match(/\b\d{5}\b/g) ?? []
   const link = element('a', { href: `#error-${status}` }, status)
   return element('li', { id }, link, ` ${numbers.join(', ')}`)
 }
 
 /** Every error number, by status. Each operation says which of them it has. */
-export function buildErrors({ components: { responses } }: ApiDocument, resolve: Resolve) {
+export function buildErrors({ components: { responses } }: ApiDocument): HTMLElement {
   const answers = Object.entries(responses).map(([name, response]) => ({
     ...response,
     status: response.description?.slice(0, 3) ?? '',
@@ -245,7 +232,7 @@ export function buildErrors({ components: { responses } }: ApiDocument, resolve:
       .sort((one, other) => Number(one.status) - Number(other.status))
       .flatMap(({ status, title, description, headers }) => [
         element('dt', { id: `error-${status}` }, `${status} ${title}`),
-        element('dd', ...toBlocks(description), toHeaders(headers, resolve)),
+        element('dd', ...toBlocks(description), toHeaders(headers)),
       ]),
   )
 }
@@ -294,12 +281,11 @@ export function buildShapes({ components: { schemas } }: ApiDocument): HTMLEleme
 }
 
 export function buildHeaders({ components: { headers } }: ApiDocument): HTMLElement {
-  const known = Object.entries(headers).map(([name, header]) => {
-    return [name.replace(/-(Optional|Required)$/, ''), header] as const
-  })
+  // One that is required here and optional there is in the document twice.
+  const known = Object.entries(headers).filter(([name]) => !/-(optional|required)$/.test(name))
   return element(
     'dl',
-    ...[...new Map(known)].flatMap(([name, { description, schema, example }]) => [
+    ...known.flatMap(([name, { description, schema, example }]) => [
       element('dt', { id: `header-${name}` }, element('code', name)),
       element(
         'dd',
