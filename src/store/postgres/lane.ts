@@ -59,7 +59,8 @@ export function buildLane(open: () => Promise<Connection>, connections: number) 
     const endsAt = performance.now() + timeoutMs
     for (;;) {
       const sentAt = performance.now()
-      if (sentAt >= endsAt) throw new Lost('TIMEOUT')
+      // Sent with so little time, it could be late on a healthy connection.
+      if (endsAt - sentAt < slowMs) throw new Lost('TIMEOUT')
       const pooled = choose()
       if (pooled.reads >= mostReads) throw overloaded('read_queue')
       if (pooled.reads++ === 0) pooled.since = sentAt
@@ -74,8 +75,7 @@ export function buildLane(open: () => Promise<Connection>, connections: number) 
       try {
         return await withTimeout(answer, endsAt - sentAt)
       } catch (error) {
-        // One that was sent with little time left says nothing about the connection.
-        if (!isAnswered && endsAt - sentAt > slowMs) {
+        if (!isAnswered) {
           pool.delete(pooled)
           void pooled.connection.then(({ destroy }) => destroy()).catch(() => {})
         }
