@@ -174,6 +174,11 @@ export const attacks: readonly Attack[] = [
     next: 'unread',
   },
   {
+    title: 'pipelined requests, as many as are read at once',
+    toBytes: () => anonymous('GET /docs')().repeat(2_000),
+    next: 'again',
+  },
+  {
     title: 'followers from the oldest change',
     toBytes: stored('GET /events', { Accept: 'text/event-stream' }),
     next: 'nothing',

@@ -6,8 +6,6 @@ import type { Failure } from '../../contract/errors.ts'
 /** How many requests may wait for the one before them: on one connection, and on all. */
 export const maxWaitingOnConnection = 250
 export const maxWaiting = 2_000
-/** How many may follow a refused one, on all. With fewer, cut clients come back too fast. */
-export const maxIgnored = 30_000
 /** How long a closing connection lingers, so that its client can read the last answer. */
 const lingerMs = 500
 /** How long a new connection that has sent nothing is spared when its place is needed. */
@@ -19,7 +17,12 @@ const state = Symbol('the requests on this connection')
  * A connection with its requests. They are kept on the socket: a map would cost three look-ups for
  * each request.
  */
-export type ClientSocket = Socket & { [state]?: Requests }
+export type ClientSocket = Socket & { [state]?: Requests; readonly parser?: Parser | null }
+
+/** Node's own parser of a connection. After a 2, it takes nothing more of the bytes that it has. */
+interface Parser {
+  onIncoming: () => 2
+}
 
 interface Requests {
   /** The response to the last request that was passed on. */
@@ -27,8 +30,6 @@ interface Requests {
   /** Responses to the requests that wait for those before them. */
   waiting: ServerResponse[]
   isRefused: boolean
-  /** How many requests followed the one that was refused. */
-  ignored: number
   /** When the last request came; before the first one, when the connection came. */
   lastAt: number
   /** How long it is kept while it is idle, as clients are told. */
@@ -45,17 +46,14 @@ export interface RequestListeners {
 /** Passes on the requests of each connection one at a time, in the order in which they came. */
 export function buildConnections({ onRequest, onOverflow }: RequestListeners) {
   let waitingOnAll = 0
-  let ignoredOnAll = 0
 
   // One at a time, so that a pipelined request sees the effects of the one before it, and a client
   // that does not read has one answer in memory, not many.
   function wait(socket: ClientSocket, requests: Requests, response: ServerResponse): void {
-    if (requests.isRefused) {
-      ignore(socket, requests)
-      return
-    }
     if (requests.waiting.length === maxWaitingOnConnection || waitingOnAll === maxWaiting) {
       onOverflow(socket)
+      // Node reads 64 KiB at once, in which thousands of requests could follow (README).
+      if (socket.parser) socket.parser.onIncoming = () => 2
       return
     }
     requests.waiting.push(response)
@@ -66,18 +64,6 @@ export function buildConnections({ onRequest, onOverflow }: RequestListeners) {
     nextTick(nextTick, () => {
       if (requests.waiting.length > 0) socket.pause()
     })
-  }
-
-  /** Cuts the connection of a request that is not answered if too many of them are kept. */
-  function ignore(socket: ClientSocket, requests: Requests): void {
-    if (socket.destroyed) return
-    if (requests.ignored === 0) {
-      socket.once('close', () => {
-        ignoredOnAll -= requests.ignored
-      })
-    }
-    requests.ignored++
-    if (++ignoredOnAll > maxIgnored) socket.destroy()
   }
 
   function next(socket: ClientSocket, requests: Requests): void {
@@ -110,7 +96,6 @@ export function openConnection(socket: ClientSocket, keepAliveTimeoutMs: number)
     current: undefined,
     waiting: [],
     isRefused: false,
-    ignored: 0,
     lastAt: performance.now(),
     idleSeconds: Math.floor(keepAliveTimeoutMs / 1000),
   }
