@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { before, describe, it } from 'node:test'
 import { start } from '../support/command.ts'
@@ -8,6 +7,7 @@ import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { parseMetrics } from '../support/metrics.ts'
 import { password } from '../support/postgres.ts'
+import { childrenOf } from '../support/processes.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call, openSocket, toBytes } from '../support/wire.ts'
 import { ends, endsWith } from './ends.ts'
@@ -25,19 +25,6 @@ async function startWorkers(count: number) {
 
 /** What two workers say that have drained. */
 const twoAnswered = /^(?!(?:.*every accepted){3})(?:.*every accepted request was answered){2}/s
-
-function findChildren(parent: number): number[] {
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  return pids.map(Number).filter((pid) => {
-    try {
-      return (
-        readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(parent)
-      )
-    } catch {
-      return false
-    }
-  })
-}
 
 describe('plant-store serve --workers', () => {
   // One after the other on one service, which the last one ends.
@@ -87,7 +74,7 @@ describe('plant-store serve --workers', () => {
       await Promise.all(Array.from({ length: 40 }, (_, id) => create(id)))
       const expected = { creates: earlier + 40, processes: 2 }
       for (let count = 0; count < 4; count++) assert.deepEqual(await scrape(), expected)
-      process.kill(Number(findChildren(Number(child.pid))[0]), 'SIGKILL')
+      process.kill(Number(childrenOf(Number(child.pid))[0]), 'SIGKILL')
       await waitFor(/a worker died: starting another/)
       await waitUntil(async () => (await scrape()).processes === 2, 'the other worker has started')
       assert.deepEqual(await scrape(), expected)
@@ -109,7 +96,7 @@ describe('plant-store serve --workers', () => {
       // When it continues, it finds the questions before it learns of the death.
       ask(sockets.slice(6), '/metrics').catch(() => {})
       await ask(sockets.slice(0, 6), '/plants')
-      process.kill(Number(findChildren(Number(child.pid))[0]), 'SIGKILL')
+      process.kill(Number(childrenOf(Number(child.pid))[0]), 'SIGKILL')
       child.kill('SIGCONT')
       await waitFor(/(a worker died: starting another.*){2}/s)
       assert.equal((await create(100)).status, 200)
@@ -131,7 +118,7 @@ describe('plant-store serve --workers', () => {
     const env = { PORT: '0', DATABASE_URL: await postgres.newUrl() }
     const service = start(['serve', '--workers', '2'], { folder: newFolder(), env })
     let worker: number | undefined
-    while (worker === undefined) worker = findChildren(Number(service.child.pid))[0]
+    while (worker === undefined) worker = childrenOf(Number(service.child.pid))[0]
     process.kill(worker, 'SIGKILL')
     await service.waitFor(/token {5}plst_/)
     service.child.kill('SIGTERM')
@@ -166,7 +153,7 @@ describe('plant-store serve --workers', () => {
     socket.write(bytes.subarray(0, -1))
     // A terminal and systemd signal all processes of a service, and a busy one is late.
     child.kill('SIGSTOP')
-    for (const worker of findChildren(Number(child.pid))) process.kill(worker, 'SIGTERM')
+    for (const worker of childrenOf(Number(child.pid))) process.kill(worker, 'SIGTERM')
     await waitFor(/(finishing accepted requests.*){2}/s)
     const signalledAt = performance.now()
     await waitUntil(() => performance.now() > signalledAt + 200, 'another signal is a second one')

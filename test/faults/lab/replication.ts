@@ -1,4 +1,4 @@
-import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   copyCluster,
@@ -9,6 +9,7 @@ import {
   query,
   startServer,
 } from '../../support/postgres.ts'
+import { childrenOf, readProcess } from '../../support/processes.ts'
 import { releaseAfterTest } from '../../support/release.ts'
 import { waitUntil } from '../../support/wait.ts'
 
@@ -66,21 +67,6 @@ export function signalProcesses(pid: number, signal: NodeJS.Signals): void {
 
 /** Stops the processes that send the log to the standbys, given the server's first process. */
 export function stallReplication(pid: number): void {
-  const isSender = (child: number) =>
-    readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('walsender')
+  const isSender = (child: number) => readProcess(child, 'cmdline').includes('walsender')
   for (const sender of childrenOf(pid).filter(isSender)) process.kill(sender, 'SIGSTOP')
-}
-
-function childrenOf(parent: number): number[] {
-  return readdirSync('/proc')
-    .map(Number)
-    .filter((pid) => {
-      try {
-        return (
-          readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(parent)
-        )
-      } catch {
-        return false
-      }
-    })
 }
