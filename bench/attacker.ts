@@ -177,6 +177,7 @@ export const attacks: readonly Attack[] = [
     title: 'pipelined requests, as many as are read at once',
     toBytes: () => anonymous('GET /docs')().repeat(2_000),
     next: 'again',
+    connections: 100,
   },
   {
     title: 'followers from the oldest change',
