@@ -9,7 +9,7 @@ export type Found = ReadonlyMap<string, Findings>
 
 const preface = `# Benchmark tables
 
-\`npm run bench -- --full\` writes this page; [performance.md](../performance.md) explains it.`
+\`npm run bench\` writes this page, with \`--full\` or \`--write\`; [performance.md](../performance.md) explains it.`
 /** What a run writes into performance.md stands between these lines. */
 const [begin, end] = ['<!-- begin of measured figures -->', '<!-- end of measured figures -->']
 
