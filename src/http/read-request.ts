@@ -230,8 +230,10 @@ export async function readJson(
   if (isTooLarge) throw type === undefined ? otherMediaType(jsonType) : tooLarge()
   const bytes = await readBody(request, response)
   // A blank body counts as missing. Any other body needs a media type.
-  if (type === undefined && !isBlank(bytes)) throw otherMediaType(jsonType)
-  return decodeBody(bytes)
+  if (isBlank(bytes)) throw new Failure(40002, 'The body is missing: send a JSON object.')
+  if (type === undefined) throw otherMediaType(jsonType)
+  if (!isUtf8(bytes)) throw new Failure(40001, 'Invalid JSON: the body is not UTF-8.')
+  return bytes.toString('utf8')
 }
 
 /** Reads and discards the body, so that a broken one is refused before anything is done. */
@@ -276,13 +278,6 @@ export function isBlank(bytes: Buffer): boolean {
     if (!whitespace.has(bytes[at] as number)) return false
   }
   return true
-}
-
-/** The text of a body. */
-function decodeBody(bytes: Buffer): string {
-  if (isBlank(bytes)) throw new Failure(40002, 'The body is missing: send a JSON object.')
-  if (!isUtf8(bytes)) throw new Failure(40001, 'Invalid JSON: the body is not UTF-8.')
-  return bytes.toString('utf8')
 }
 
 /** Reads a body, unless it is too large. */
