@@ -10,12 +10,6 @@ import { type BodyStream, type Exchange, type Headers, joinFields, recordAnswer 
 
 export type EventStreams = ReturnType<typeof buildEventStreams>
 
-/** A stream that is being sent. */
-interface OpenStream {
-  readonly exchange: Exchange
-  readonly verifyToken: () => unknown
-}
-
 /** How often tokens and what is unread are checked. */
 const checkMs = 250
 /** How long a live stream may have more than `limits.eventBytesWaiting` unread. */
@@ -24,39 +18,34 @@ const comment = Buffer.from(':\n\n')
 
 /** Builds the streams of a process. */
 export function buildEventStreams(reader: JournalReader, timeouts: Timeouts) {
-  const streams = new Set<OpenStream>()
+  /** The streams that are being sent, and how to verify the token of each. */
+  const streams = new Map<Exchange, () => unknown>()
   let isEnding = false
   let checks: NodeJS.Timeout | undefined
 
   function requireRoom(tokenId: string | undefined): void {
     const { eventStreams, eventStreamsOfToken } = limits
     if (streams.size >= eventStreams) throw tooManyStreams('The service', eventStreams)
-    const own = [...streams].filter(({ exchange }) => exchange.tokenId === tokenId)
+    const own = [...streams.keys()].filter((exchange) => exchange.tokenId === tokenId)
     if (own.length >= eventStreamsOfToken) throw tooManyStreams('This token', eventStreamsOfToken)
   }
 
   function check(): void {
-    for (const { exchange } of streams) {
-      const { response, countUnread } = exchange
+    for (const { response, countUnread } of streams.keys()) {
       // What is counted for a closed response would stay counted.
       if (!response.closed) countUnread(response, response.writableLength)
     }
-    const byToken = Map.groupBy(streams, ({ exchange }) => exchange.request.headers.authorization)
+    const byToken = Map.groupBy(streams, ([{ request }]) => request.headers.authorization)
     for (const sharing of byToken.values()) {
-      const [{ verifyToken }] = sharing as [OpenStream]
+      const [[, verifyToken]] = sharing as [[Exchange, () => unknown]]
       Promise.try(verifyToken).catch(() => {
-        for (const { exchange } of sharing) end(exchange)
+        for (const [exchange] of sharing) end(exchange)
       })
     }
   }
 
-  function add(stream: OpenStream): void {
-    streams.add(stream)
-    checks ??= setInterval(check, checkMs)
-  }
-
-  function remove(stream: OpenStream): void {
-    streams.delete(stream)
+  function remove(exchange: Exchange): void {
+    streams.delete(exchange)
     if (streams.size > 0) return
     clearInterval(checks)
     checks = undefined
@@ -84,8 +73,8 @@ export function buildEventStreams(reader: JournalReader, timeouts: Timeouts) {
     else if (isEnding) response.end(start)
     else {
       response.write(start)
-      const stream = { exchange, verifyToken }
-      add(stream)
+      streams.set(exchange, verifyToken)
+      checks ??= setInterval(check, checkMs)
       const comments = setInterval(() => {
         if (response.writableLength === 0 && isWritable(response)) response.write(comment)
       }, timeouts.commentMs)
@@ -94,7 +83,7 @@ export function buildEventStreams(reader: JournalReader, timeouts: Timeouts) {
       else request.socket.once('end', () => end(exchange))
       await sendPages(exchange, begin).finally(() => {
         clearInterval(comments)
-        remove(stream)
+        remove(exchange)
       })
     }
     recordAnswer(exchange, 200, request.socket.bytesWritten - writtenBefore)
@@ -134,7 +123,7 @@ export function buildEventStreams(reader: JournalReader, timeouts: Timeouts) {
     /** Ends every stream, and every new one right after its beginning. */
     endAll(): void {
       isEnding = true
-      for (const { exchange } of streams) end(exchange)
+      for (const exchange of streams.keys()) end(exchange)
     },
   }
 }
