@@ -20,7 +20,7 @@ export interface Exchange {
   readonly path: string | undefined
   /** The path as the contract has it; undefined if it does not know it. */
   readonly route: string | undefined
-  /** Header fields that its answer gets in any case: names and values alternate, as for Node. */
+  /** Header fields that its answer gets, even an error: names and values alternate, as for Node. */
   readonly fields: string[]
   /** For the log: the token of the request. */
   tokenId: string | undefined
@@ -61,11 +61,6 @@ export type BodyStream = (
   headers: Headers,
   verifyToken: () => unknown,
 ) => Promise<void>
-
-/** Adds a header field to the answer, even if that becomes an error. */
-export function addField({ fields }: Exchange, name: string, value: string): void {
-  fields.push(name, value)
-}
 
 /** What a header value may not have: line breaks above all, which would begin another field. */
 const unsafe = /[^\t\x20-\x7e\x80-\xff]/
@@ -135,13 +130,6 @@ export function toFailureAnswer(failure: Failure) {
     headers: { ...headersByNumber[failure.number], ...failure.headers },
     body: JSON.stringify(body),
   }
-}
-
-/** Sends a failure as the answer. */
-export function sendFailure(exchange: Exchange, failure: Failure): void {
-  const { status, headers, body } = toFailureAnswer(failure)
-  exchange.error = failure.number
-  send(exchange, status, headers, body)
 }
 
 /** Any error that is not a `Failure` is a bug: the log gets its cause, the client does not. */

@@ -8,7 +8,7 @@ import {
   preflightSeconds,
 } from '../contract/headers.ts'
 import { limits, type Timeouts } from '../contract/limits.ts'
-import { addField, type Exchange, toChallenge, toFailureAnswer } from './answer.ts'
+import { type Exchange, toChallenge, toFailureAnswer } from './answer.ts'
 import { STATUS_CODES } from './node/node-http.ts'
 import type { ClientError } from './node/node-server.ts'
 
@@ -136,12 +136,12 @@ function toAuthority(target: string): string | undefined {
 export type AllowedOrigins = '*' | readonly string[]
 
 /** Adds the headers that let a page of another origin read the answer. */
-export function allowOrigin(exchange: Exchange, allowed: AllowedOrigins): void {
-  const { origin } = exchange.request.headers
-  if (allowed !== '*') addField(exchange, 'Vary', 'Origin')
+export function allowOrigin({ request, fields }: Exchange, allowed: AllowedOrigins): void {
+  const { origin } = request.headers
+  if (allowed !== '*') fields.push('Vary', 'Origin')
   if (origin === undefined || (allowed !== '*' && !allowed.includes(origin))) return
-  addField(exchange, 'Access-Control-Allow-Origin', allowed === '*' ? '*' : origin)
-  addField(exchange, 'Access-Control-Expose-Headers', corsResponseHeaders)
+  fields.push('Access-Control-Allow-Origin', allowed === '*' ? '*' : origin)
+  fields.push('Access-Control-Expose-Headers', corsResponseHeaders)
 }
 
 /** The headers that answer a preflight. */

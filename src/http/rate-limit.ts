@@ -1,5 +1,5 @@
 import { Failure } from '../contract/errors.ts'
-import { addField, type Exchange } from './answer.ts'
+import type { Exchange } from './answer.ts'
 
 /** How many requests a token may make in a window of time. */
 export interface RateLimit {
@@ -52,10 +52,10 @@ export function buildRateLimit({ requests, windowMs }: RateLimit) {
   const count = buildTokenCount(windowMs)
   const policy = `"token";q=${requests};w=${windowMs / 1000}`
 
-  return (tokenId: string, exchange: Exchange): Failure | undefined => {
+  return (tokenId: string, { fields }: Exchange): Failure | undefined => {
     const { used, endsInSeconds } = count(tokenId)
-    addField(exchange, 'RateLimit-Policy', policy)
-    addField(exchange, 'RateLimit', `"token";r=${Math.max(0, requests - used)};t=${endsInSeconds}`)
+    fields.push('RateLimit-Policy', policy)
+    fields.push('RateLimit', `"token";r=${Math.max(0, requests - used)};t=${endsInSeconds}`)
     if (used <= requests) return undefined
     return new Failure(
       42900,

@@ -15,15 +15,14 @@ import type { NewPlant, Plant } from '../contract/shapes.ts'
 import { int64Range, toPathId } from '../contract/values.ts'
 import { buildShapeReader } from '../json/plant-json.ts'
 import {
-  addField,
   buildUnreadCount,
   type Exchange,
   newRequestId,
   recordAnswer,
   send,
-  sendFailure,
   toChallenge,
   toFailure,
+  toFailureAnswer,
 } from './answer.ts'
 import type { App } from './app.ts'
 import { type Call, handlers } from './handlers.ts'
@@ -82,7 +81,7 @@ export function buildRouter(app: App) {
     found: Found | undefined,
     waitedMs: number,
   ): Promise<void> {
-    const { request, response, url, leave } = exchange
+    const { request, response, url, fields, leave } = exchange
     const { headers } = request
     // Route. HTTP itself: 400, 414, 417, 505
     const fault = findProtocolFault(exchange)
@@ -97,7 +96,7 @@ export function buildRouter(app: App) {
     if (endpoint === undefined) return answerWithoutEndpoint(exchange)
     const isJournalOff = settings.journalKeepMs === 'off'
     if (isJournalOff && endpoint.name === 'listEvents') throw journalOff()
-    if (endpoint.caching !== undefined) addField(exchange, 'Cache-Control', endpoint.caching)
+    if (endpoint.caching !== undefined) fields.push('Cache-Control', endpoint.caching)
     if ('page' in endpoint) return await endpoint.page(exchange, segment)
     // Judge. The token: 401. Those that are not known yet are one caller, so one that waits for the
     // keys of its issuer leaves its place to others.
@@ -159,7 +158,7 @@ export function buildRouter(app: App) {
       leave,
       countUnread,
     }
-    if (app.isDraining || isLastRequest(request)) addField(exchange, 'Connection', 'close')
+    if (app.isDraining || isLastRequest(request)) exchange.fields.push('Connection', 'close')
     // Every answer carries these headers, whatever becomes of the request.
     allowOrigin(exchange, settings.allowedOrigins)
     return [exchange, found]
@@ -168,14 +167,15 @@ export function buildRouter(app: App) {
   function fail(exchange: Exchange, error: unknown): void {
     const failure = toFailure(error)
     log.fail(exchange, failure)
+    exchange.error = failure.number
     // A part of the answer was sent. Only a cut connection can tell the client that it failed.
     if (exchange.response.headersSent) {
       exchange.response.destroy()
-      exchange.error = failure.number
       recordAnswer(exchange, exchange.response.statusCode, 0)
     } else {
       metrics.countRefusal(failure)
-      sendFailure(exchange, failure)
+      const { status, headers, body } = toFailureAnswer(failure)
+      send(exchange, status, headers, body)
     }
   }
 
