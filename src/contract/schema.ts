@@ -49,13 +49,13 @@ interface Titled extends Described {
   readonly title: string
 }
 
-type MemberShape = TextShape | IntegerShape | ArrayShape | ObjectShape
+export type AnyShape = TextShape | IntegerShape | ArrayShape | ObjectShape
 
 /**
  * An object. Members that are not required may be absent. Members without a shape are ignored, or
  * forbidden where `additionalProperties` is false.
  */
-export interface ObjectShape<Member extends MemberShape = MemberShape> extends Titled {
+export interface ObjectShape<Member extends AnyShape = AnyShape> extends Titled {
   readonly type: 'object'
   readonly required: readonly string[]
   readonly properties: Readonly<Record<string, Member>>
@@ -70,8 +70,6 @@ export interface ArrayShape extends Titled {
 
 /** The shape of a request body: an object of text and int64, all that the checker supports. */
 export type BodyShape = ObjectShape<TextShape | (IntegerShape & { readonly format: 'int64' })>
-
-export type AnyShape = TextShape | IntegerShape | ObjectShape | ArrayShape
 
 /** The type of the values that have a shape. */
 export type ValueOf<Shape> = Shape extends { enum: readonly (infer Value)[] }
