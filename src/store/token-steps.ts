@@ -2,18 +2,7 @@ import type { Scope } from '../contract/scopes.ts'
 import { type Row, type Run, type Steps, sql, toNumber, toText } from './steps.ts'
 
 /** A token as stored: its SHA-256, never the token itself. Times are ms since 1970. */
-export interface TokenRecord {
-  readonly id: string
-  readonly hash: Buffer
-  readonly name: string
-  readonly scopes: readonly Scope[]
-  readonly createdAt: number
-  readonly expiresAt: number | undefined
-  readonly revokedAt: number | undefined
-  readonly lastUsedAt: number | undefined
-  /** The last characters of the token, to recognise a leaked one; unknown for old tokens. */
-  readonly lastFour: string | undefined
-}
+export type TokenRecord = Readonly<ReturnType<typeof toToken>>
 
 export interface TokenUse {
   readonly id: string
@@ -131,16 +120,17 @@ function* forgetKeys(usedBefore: number): Steps<boolean> {
   return count < keysPerStep
 }
 
-function toToken(row: Row): TokenRecord {
+function toToken(row: Row) {
   return {
     id: String(row.id),
-    hash: Buffer.from(row.hash as Uint8Array),
+    hash: Buffer.from(row.hash as Uint8Array) as Buffer,
     name: String(row.name),
-    scopes: String(row.scopes).split(' ') as Scope[],
+    scopes: String(row.scopes).split(' ') as readonly Scope[],
     createdAt: Number(row.created_at),
     expiresAt: toNumber(row.expires_at),
     revokedAt: toNumber(row.revoked_at),
     lastUsedAt: toNumber(row.last_used_at),
+    /** The last characters of the token, to recognise a leaked one; unknown for old tokens. */
     lastFour: toText(row.last_four),
   }
 }
