@@ -51,8 +51,3 @@ export function locked(): Failure {
     { shortMessage: 'Another process keeps the database locked.' },
   )
 }
-
-/** No snapshot can be opened, or go on. */
-export function snapshotRefused(message: string, reason: 'exports' | 'log_size'): Failure {
-  return new Failure(50300, message, { reason })
-}

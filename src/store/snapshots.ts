@@ -1,5 +1,4 @@
-import type { Failure } from '../contract/errors.ts'
-import { snapshotRefused } from './failures.ts'
+import { Failure } from '../contract/errors.ts'
 import type { Snapshot } from './store.ts'
 
 /** The snapshots that may be open in one process, and for one token. */
@@ -37,5 +36,6 @@ export function limitSnapshots(
 }
 
 function tooMany(who: string): Failure {
-  return snapshotRefused(`${who} exports already. Try again when one has ended.`, 'exports')
+  const message = `${who} exports already. Try again when one has ended.`
+  return new Failure(50300, message, { reason: 'exports' })
 }

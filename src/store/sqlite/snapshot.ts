@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
-import { snapshotRefused } from '../failures.ts'
+import { Failure } from '../../contract/errors.ts'
 import type { Snapshot } from '../store.ts'
 import { listTokens } from '../token-steps.ts'
 import { buildStepRunner, openDatabase } from './database.ts'
@@ -82,10 +82,11 @@ export function openSnapshot(
   }
 }
 
-function logTooLarge(): Error {
-  return snapshotRefused(
+function logTooLarge(): Failure {
+  return new Failure(
+    50300,
     'The write-ahead log has grown too large because exports are running. Try again when they have ended.',
-    'log_size',
+    { reason: 'log_size' },
   )
 }
 
