@@ -7,14 +7,8 @@ export interface Verdict {
   readonly message: string
 }
 
-export interface Finding extends Verdict {
-  readonly subject: string
-}
-
-/** The findings about some subjects, in their order. */
-export function toFindings(verdicts: Readonly<Record<string, Verdict>>): Finding[] {
-  return Object.entries(verdicts).map(([subject, verdict]) => ({ subject, ...verdict }))
-}
+/** The verdicts on some subjects, in their order. */
+export type Verdicts = Readonly<Record<string, Verdict>>
 
 export function ok(message: string): Verdict {
   return { state: 'ok', message }

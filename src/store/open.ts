@@ -1,5 +1,5 @@
 import { quoteWrong } from '../contract/setting-values.ts'
-import type { Finding } from './finding.ts'
+import type { Verdicts } from './finding.ts'
 import { splitAddress } from './postgres/address.ts'
 import { type Journaling, type Store, type StoreEvents, UnusableStore } from './store.ts'
 
@@ -115,12 +115,14 @@ function rethrowFor(location: StoreLocation): (error: unknown) => never {
 }
 
 /** Examines a store, which may be in use, without changing it. */
-export async function examineStore(location: StoreLocation): Promise<Finding[]> {
-  const findings = await examineEngine(location).catch(rethrowFor(location))
-  return findings.map((one) => ({ ...one, message: nameSetting(one.message, location) }))
+export async function examineStore(location: StoreLocation) {
+  const verdicts = await examineEngine(location).catch(rethrowFor(location))
+  return Object.entries(verdicts).map(([subject, { state, message }]) => {
+    return { subject, state, message: nameSetting(message, location) }
+  })
 }
 
-async function examineEngine(location: StoreLocation): Promise<Finding[]> {
+async function examineEngine(location: StoreLocation): Promise<Verdicts> {
   if (location.engine === 'sqlite') {
     const { examineFile } = await import('./sqlite/examine.ts')
     return examineFile(location.path)

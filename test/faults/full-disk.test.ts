@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import type { Finding } from '../../src/store/finding.ts'
+import type { Verdict } from '../../src/store/finding.ts'
 import { run } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { mountSmallDisk } from '../support/small-disk.ts'
@@ -87,7 +87,7 @@ async function requireReads({ run }: Store): Promise<void> {
   const backup = await run('backup', 'on-another-disk.db')
   assert.equal(backup.exitCode, 0, backup.stderr)
   const { stdout } = await run('check', '--json')
-  const findings: Finding[] = JSON.parse(stdout)
+  const findings: (Verdict & { readonly subject: string })[] = JSON.parse(stdout)
   assert.equal(findings.find(({ subject }) => subject === 'integrity')?.state, 'ok', stdout)
 }
 

@@ -2,11 +2,10 @@ import {
   examineClock,
   examineSchema,
   examineTokens,
-  type Finding,
   ok,
   toDo,
-  toFindings,
   type Verdict,
+  type Verdicts,
 } from '../finding.ts'
 import { UnusableStore } from '../store.ts'
 import { schemaVersion } from '../tables.ts'
@@ -26,7 +25,7 @@ type Setting = 'fsync' | 'full_page_writes' | 'synchronous_commit' | 'max_connec
 type Settings = Readonly<Record<Setting | 'name' | 'connections' | 'now', string>>
 
 /** Examines a database and the server that it is on, without changing anything. */
-export async function examineServer(url: string, password?: string): Promise<Finding[]> {
+export async function examineServer(url: string, password?: string): Promise<Verdicts> {
   const address = toAddress(url, password)
   const session = await openSession(address, readTimeoutMs).catch((error) => {
     throw toUnusable(error, address.hosts)
@@ -38,7 +37,7 @@ export async function examineServer(url: string, password?: string): Promise<Fin
   }
 }
 
-async function examine(sql: Sql): Promise<Finding[]> {
+async function examine(sql: Sql): Promise<Verdicts> {
   const [server] = await sql<[Settings]>`
     SELECT pg_catalog.current_setting('server_version') AS name,
            pg_catalog.current_setting('fsync') AS fsync,
@@ -48,14 +47,14 @@ async function examine(sql: Sql): Promise<Finding[]> {
            (SELECT pg_catalog.count(datid) FROM pg_catalog.pg_stat_activity) AS connections,
            (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000)::bigint AS now`
   const version = await readVersion(sql)
-  return toFindings({
+  return {
     PostgreSQL: await attempt(server.name, requireServer(sql)),
     syncs: examineSyncs(server),
     connections: examineConnections(server),
     schema: examineSchema(version),
     // Nobody knows the tables of a newer release.
     ...(version > 0 && version <= schemaVersion && (await examineTables(sql, version, server))),
-  })
+  }
 }
 
 /** A requirement that is not met is a warning. */

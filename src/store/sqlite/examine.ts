@@ -8,11 +8,10 @@ import {
   examineClock,
   examineSchema,
   examineTokens,
-  type Finding,
   ok,
   toDo,
-  toFindings,
   type Verdict,
+  type Verdicts,
 } from '../finding.ts'
 import { UnusableStore } from '../store.ts'
 import { schemaVersion } from '../tables.ts'
@@ -29,20 +28,20 @@ const minFreeBytes = gibibyte
 const minFreeShare = 0.05
 
 /** Examines the file of a store, and the disk that it is on. */
-export function examineFile(link: string): Finding[] {
+export function examineFile(link: string): Verdicts {
   const path = followLink(link)
   const file = attempt(() =>
     identifyFile(path) === 'new' ? toDo(`${path} is empty: no store was made yet`) : ok(path),
   )
-  if (file.state === 'to do') return toFindings({ file })
-  return toFindings({
+  if (file.state === 'to do') return { file }
+  return {
     file,
     permissions: attempt(() => examinePermissions(path)),
     SQLite: attempt(() => withFile(path, (db) => ok(`release ${readSqliteVersion(db)}`))),
     ...examineContent(path),
     'free space': attempt(() => examineSpace(path)),
     log: attempt(() => examineLog(path)),
-  })
+  }
 }
 
 /** An examination that throws is a toDo as well. */
@@ -74,7 +73,7 @@ function examinePermissions(path: string): Verdict {
 }
 
 /** Everything that is read from the database itself. */
-function examineContent(path: string): Record<string, Verdict> {
+function examineContent(path: string): Verdicts {
   try {
     return withFile(path, (db) => {
       const integrity = examineIntegrity(db)
