@@ -277,10 +277,7 @@ async function listPage(
       ? await store.listPlants({ ...query, limit: query.limit + 1 })
       : await searchPlants(store, { ...query, name })
   const plants = takePage(found.plants, query.limit)
-  const last = plants.at(-1)?.id
-  if (plants.length < found.plants.length) return { plants, next: last }
-  if ('isWhole' in found) return { plants, next: found.isWhole ? undefined : last }
-  return { plants, next: found.next }
+  return { plants, next: plants.length < found.plants.length ? plants.at(-1)?.id : found.next }
 }
 
 /** The most bytes of JSON that a UTF-16 code unit takes, as `\u0001` does. */

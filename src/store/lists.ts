@@ -3,7 +3,7 @@ import { limits } from '../contract/limits.ts'
 import type { Order } from '../contract/parameters.ts'
 import { int64Bounds } from '../contract/schema.ts'
 import type { StoredPlant } from '../contract/shapes.ts'
-import type { ListQuery, Store } from './store.ts'
+import type { ListQuery, PlantPage, Store } from './store.ts'
 
 const { minimum, maximum } = int64Bounds
 
@@ -19,13 +19,6 @@ export interface SearchQuery extends ListQuery {
   readonly name: string
 }
 
-/** The matches among the examined plants. */
-export interface Findings {
-  readonly plants: readonly StoredPlant[]
-  /** The last examined plant, if others may follow. */
-  readonly next: bigint | undefined
-}
-
 /** A search reads and examines this many plants at a time. */
 const plantsInPiece = 256
 const takeTurn = buildLine()
@@ -34,7 +27,7 @@ const takeTurn = buildLine()
  * Searches by name without an index: examines a bounded number of plants, until `limit` of them
  * match.
  */
-export async function searchPlants(store: Store, query: SearchQuery): Promise<Findings> {
+export async function searchPlants(store: Store, query: SearchQuery): Promise<PlantPage> {
   const { name, limit, ...rest } = query
   const matches = buildMatcher(name)
   const plants: StoredPlant[] = []
@@ -53,8 +46,8 @@ export async function searchPlants(store: Store, query: SearchQuery): Promise<Fi
       after = plant.id
       examined++
     }
-    if (!piece.isWhole) return { plants, next: after }
-    if (piece.plants.length < wanted) return { plants, next: undefined }
+    if (piece.next !== undefined || piece.plants.length < wanted)
+      return { plants, next: piece.next }
     await takeTurn()
   }
 }

@@ -9,7 +9,6 @@ import type { TokenRecord, TokenStore } from './token-steps.ts'
 
 export type { Position } from '../journal/position.ts'
 export {
-  type EventType,
   type JournalEvent,
   type Journaling,
   type JournalPage,
@@ -57,8 +56,8 @@ export interface ListQuery extends PlantQuery {
 
 export interface PlantPage {
   readonly plants: readonly StoredPlant[]
-  /** Whether the query ended the page, rather than the bound of 1 MiB. */
-  readonly isWhole: boolean
+  /** The last examined plant, if a bound ended the page and others may follow. */
+  readonly next: bigint | undefined
 }
 
 /** A plant to import. A plant from another store keeps its version. */

@@ -69,11 +69,11 @@ export async function listPlants(sql: Sql, query: ListQuery): Promise<PlantPage>
     for (const row of rows) {
       const plant = toStored(row)
       bytes += Buffer.byteLength(plant.name) + Buffer.byteLength(plant.tag ?? '')
-      if (bytes > limits.pageBytes && plants.length > 0) return { plants, isWhole: false }
+      if (bytes > limits.pageBytes && plants.length > 0) return { plants, next: plants.at(-1)?.id }
       plants.push(plant)
     }
   }
-  return { plants, isWhole: true }
+  return { plants, next: undefined }
 }
 
 async function countPlants(sql: Sql, tag: string | undefined): Promise<number> {

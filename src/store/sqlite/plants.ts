@@ -106,12 +106,14 @@ export function buildPlantStatements(db: DatabaseSync) {
           const plant = toPlant(row)
           bytes += Buffer.byteLength(plant.name)
           if (plant.tag !== undefined) bytes += Buffer.byteLength(plant.tag)
-          if (bytes > limits.pageBytes && plants.length > 0) return { plants, isWhole: false }
+          if (bytes > limits.pageBytes && plants.length > 0) {
+            return { plants, next: plants.at(-1)?.id }
+          }
           plants.push(plant)
         }
         from = rows.length < wanted ? undefined : toFirstId(plants.at(-1)?.id, order)
       }
-      return { plants, isWhole: true }
+      return { plants, next: undefined }
     },
 
     count(tag: string | undefined): number {

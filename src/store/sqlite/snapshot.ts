@@ -70,7 +70,7 @@ export function openSnapshot(
         const from = last
         const page = await readOpen(() => plants.list({ after: from, tag, limit: wanted }))
         if (page.plants.length > 0) yield page.plants
-        if (page.isWhole && page.plants.length < wanted) return
+        if (page.next === undefined && page.plants.length < wanted) return
         left -= page.plants.length
         last = page.plants.at(-1)?.id
       }

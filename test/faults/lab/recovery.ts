@@ -123,13 +123,13 @@ async function readInto(
   const keyed = new Set(keys.map(({ key }) => /-?\d+$/.exec(String(key).replace(/^key-/, ''))?.[0]))
   let after: bigint | undefined
   for (;;) {
-    const { plants, isWhole } = await store.listPlants({ after, tag: undefined, limit: 1_000_000 })
+    const { plants, next } = await store.listPlants({ after, tag: undefined, limit: 1_000_000 })
     for (const { id, name, tag } of plants) {
       stored.set(id, name)
       if (tag === keyedTag && !keyed.has(String(id))) return `plant ${id} without its key`
     }
-    if (isWhole) break
-    after = plants.at(-1)?.id
+    if (next === undefined) break
+    after = next
   }
   const known = new Set([...stored.keys(), ...events.map(({ plant }) => plant.id)].map(String))
   const orphans = [...keyed].filter((id) => id === undefined || !known.has(id))
