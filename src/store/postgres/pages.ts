@@ -12,19 +12,13 @@ import { runSteps, type Sql } from './sql.ts'
 /** How many plants are read at a time, so that a page of large ones is not read to its end. */
 const plantsPerRead = 256
 
-/** The direction in which a statement walks along an index. */
-const directions = {
-  asc: { start: '>=', end: '<=', way: '' },
-  desc: { start: '<=', end: '>=', way: 'DESC' },
-} as const satisfies Record<Order, object>
-type Direction = (typeof directions)[Order]
-
 /**
  * The statements on the plants from an id on. The plants of a tag are one range of the index by key
  * and id. Only a row comparison makes the planner use it: with an equality it reads and sorts the
  * whole tag if it expects few plants, and walks along the ids of all plants if it expects many.
  */
-function toStatements(columns: string, { start, end, way }: Direction) {
+function toStatements(columns: string, order: Order) {
+  const [start, end, way] = order === 'asc' ? ['>=', '<=', ''] : ['<=', '>=', 'DESC']
   const selection = `SELECT ${columns} FROM plant_store.plants`
   return {
     byId: `${selection} WHERE id ${start} $1::bigint ORDER BY id ${way} LIMIT $2::bigint`,
@@ -36,10 +30,10 @@ function toStatements(columns: string, { start, end, way }: Direction) {
 }
 
 const listing = {
-  asc: toStatements('id, name, tag', directions.asc),
-  desc: toStatements('id, name, tag', directions.desc),
+  asc: toStatements('id, name, tag', 'asc'),
+  desc: toStatements('id, name, tag', 'desc'),
 }
-const walking = toStatements('id, name, tag, version', directions.asc)
+const walking = toStatements('id, name, tag, version', 'asc')
 
 /** Reads the plants of a query with some statements, each when the rows before it are used. */
 async function* readRows<Row extends PlantRow<string[]>>(

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
 import { limits } from '../../contract/limits.ts'
+import type { Order } from '../../contract/parameters.ts'
 import type { Rows } from '../changes.ts'
 import { toFirstId } from '../lists.ts'
 import type { ListQuery, VersionedPlant } from '../store.ts'
@@ -11,8 +12,6 @@ type PlantRow = [id: bigint, name: string, tag: string | null, version: bigint]
 type KeyRow = [fingerprint: Uint8Array, version: bigint, usedAt: bigint]
 
 const columns = 'id, name, tag, version'
-const ascending = { fromId: 'id >= ?1', byId: 'ORDER BY id' }
-const descending = { fromId: 'id <= ?1', byId: 'ORDER BY id DESC' }
 /** A page is read this many plants at a time: plants of older releases may be large. */
 const plantsPerRead = 128
 
@@ -46,8 +45,8 @@ export function buildPlantStatements(db: DatabaseSync) {
   )
   const remove = db.prepare('DELETE FROM plants WHERE id = ?')
   const lists = {
-    asc: { byId: prepareList(db, ascending), byTag: prepareList(db, ascending, hasTag('?3')) },
-    desc: { byId: prepareList(db, descending), byTag: prepareList(db, descending, hasTag('?3')) },
+    asc: { byId: prepareList(db, 'asc'), byTag: prepareList(db, 'asc', hasTag('?3')) },
+    desc: { byId: prepareList(db, 'desc'), byTag: prepareList(db, 'desc', hasTag('?3')) },
   }
   const count = db.prepare('SELECT count(*) AS count FROM plants')
   const countByTag = db.prepare(`SELECT count(*) AS count FROM plants WHERE ${hasTag('?1')}`)
@@ -124,10 +123,11 @@ export function buildPlantStatements(db: DatabaseSync) {
 }
 
 /** A list of the plants that meet a condition: from the id `?1` on, at most `?2` of them. */
-function prepareList(db: DatabaseSync, { fromId, byId }: typeof ascending, condition = 'TRUE') {
+function prepareList(db: DatabaseSync, order: Order, condition = 'TRUE') {
+  const [start, way] = order === 'asc' ? ['>=', ''] : ['<=', 'DESC']
   // SQLite plans a statement again whenever a parameter that is a limit is set, but not a sum.
-  const rest = `FROM plants WHERE ${condition} AND ${fromId} ${byId} LIMIT ?2 + 0`
-  return prepareRows(db, `SELECT ${columns} ${rest}`)
+  const rest = `WHERE ${condition} AND id ${start} ?1 ORDER BY id ${way} LIMIT ?2 + 0`
+  return prepareRows(db, `SELECT ${columns} FROM plants ${rest}`)
 }
 
 function toPlant([id, name, tag, version]: PlantRow): VersionedPlant {
