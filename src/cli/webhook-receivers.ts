@@ -22,7 +22,7 @@ export async function addReceiver(call: Call<'webhook add'>): Promise<Printed> {
   if (mistake !== undefined) throw new WrongConfig([`The URL of the receiver ${mistake}.`])
   const end = requireJournal(await store.journalEnd())
   const position = await toBegin(store, from, end)
-  const receiver = newReceiver({ url, types, position })
+  const receiver = newReceiver(url, types, position)
   if ((await store.receivers.add(receiver)) === 'too many') {
     throw new WrongConfig([
       `There are ${maxReceivers} receivers already, which is the most. Remove one: plant-store webhook remove ID`,

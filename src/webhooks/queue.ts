@@ -1,19 +1,10 @@
-import type { WebhookType } from '../contract/webhooks.ts'
 import type { Delivery, NewDelivery } from '../store/receivers.ts'
 import { maxRetryAfterMs } from './schedule.ts'
 
 /** A delivery as this process knows it: its row in the store, and when it may be sent. */
-export interface Row {
-  readonly position: string
-  readonly plantId: bigint
-  readonly type: WebhookType
-  readonly body: string
-  attempts: number
-  /** When the next attempt is due: in wall-clock time, and by `performance.now()`. */
-  dueAt: number | undefined
+export interface Row extends Omit<Delivery, 'at'> {
+  /** When the next attempt is due, by `performance.now()`; `dueAt` is wall-clock time. */
   readyAt: number
-  lastStatus: number | undefined
-  lastError: string | undefined
   /** Whether the receiver has acknowledged it. */
   isDone: boolean
 }

@@ -1,18 +1,10 @@
 import { createHmac, randomBytes, randomInt } from 'node:crypto'
-import type { WebhookType } from '../contract/webhooks.ts'
 import type { Receiver, Secrets } from '../store/receivers.ts'
 import type { Outcome } from './schedule.ts'
 import type { Transport } from './transport.ts'
 
-interface ReceiverRequest {
-  readonly url: string
-  readonly types: readonly WebhookType[]
-  /** The position after which it begins. */
-  readonly position: string
-}
-
-/** A receiver with a new id and a new secret. */
-export function newReceiver({ url, types, position }: ReceiverRequest): Receiver {
+/** A receiver with a new id and a new secret, which begins after this position. */
+export function newReceiver(url: string, types: Receiver['types'], position: string): Receiver {
   return {
     id: newId(),
     url,

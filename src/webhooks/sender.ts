@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { JournalReader } from '../journal/reader.ts'
 import type { Claim, Receiver } from '../store/receivers.ts'
 import type { Store } from '../store/store.ts'
-import { defaultRetryDelaysMs, type RetryPolicy } from './schedule.ts'
+import { defaultRetryDelaysMs } from './schedule.ts'
 import type { Worker } from './worker.ts'
 
 export type Sender = ReturnType<typeof openSender>
@@ -17,32 +17,24 @@ export interface SenderOptions {
 }
 
 /** The times and bounds of the sender. They are a parameter, so that tests can shorten them. */
-export interface SenderSettings extends RetryPolicy {
-  /** How long a receiver may take to answer. */
-  readonly timeoutMs: number
-  /** How long a lease is valid, and how often it is renewed. */
-  readonly leaseMs: number
-  readonly renewMs: number
-  /** How often the store is asked whether an operator has changed a receiver. */
-  readonly pollMs: number
-  /** How long a shutdown waits for requests in flight. */
-  readonly closeMs: number
-  /** How many deliveries wait in memory: for a receiver, and for all receivers together. */
-  readonly keptDeliveries: number
-  readonly keptInAll: number
-}
-
-export const defaultSettings: SenderSettings = {
-  timeoutMs: 10_000,
+export const defaultSettings = {
   retryDelaysMs: defaultRetryDelaysMs,
   patienceMs: 3 * 24 * 60 * 60 * 1000,
+  /** How long a receiver may take to answer. */
+  timeoutMs: 10_000,
+  /** How long a lease is valid, and how often it is renewed. */
   leaseMs: 5_000,
   renewMs: 1_500,
+  /** How often the store is asked whether an operator has changed a receiver. */
   pollMs: 400,
+  /** How long a shutdown waits for requests in flight. */
   closeMs: 3_000,
+  /** How many deliveries wait in memory: for a receiver, and for all receivers together. */
   keptDeliveries: 1_000,
   keptInAll: 16_000,
 }
+
+export type SenderSettings = Readonly<typeof defaultSettings>
 
 /** Commits this close together are read together. */
 const wakeMs = 5

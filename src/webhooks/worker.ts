@@ -1,13 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type {
-  Attempted,
-  Receiver,
-  ReceiverStore,
-  Secrets,
-  Taken,
-  Times,
-} from '../store/receivers.ts'
+import type { Receiver, ReceiverStore, Secrets, Taken, Times } from '../store/receivers.ts'
 import { type FeedOptions, openFeed } from './feed.ts'
 import { openQueue, type Queue, type Row } from './queue.ts'
 import { deliver } from './receiver.ts'
@@ -167,7 +160,7 @@ export function openWorker(options: WorkerOptions) {
     unsaved = []
     unsavedPause = undefined
     const done = rows.filter(({ isDone }) => isDone).map(({ position }) => position)
-    const failed = rows.filter(({ isDone }) => !isDone).map(toAttempted)
+    const failed = rows.filter(({ isDone }) => !isDone)
     // An operator may have resumed the receiver since, which ended its time of failing.
     const { failingSince } = isPaused && pause === undefined ? noFailures : times
     const saved = { ...claim, times: { ...times, failingSince }, done, failed, pause }
@@ -235,10 +228,6 @@ function noteAttempt(row: Row, { status, error }: Outcome, { result, delayMs }: 
   row.lastError = error
   row.dueAt = result === 'failed' ? undefined : Math.round(Date.now() + delayMs)
   row.readyAt = performance.now() + delayMs
-}
-
-function toAttempted({ position, attempts, dueAt, lastStatus, lastError }: Row): Attempted {
-  return { position, attempts, dueAt, lastStatus, lastError }
 }
 
 /**

@@ -165,7 +165,7 @@ describe('the journal of a store on SQLite', () => {
     const before = wakes
     await store.noteTokenUses([{ id: 'none', at: 1 }])
     const position = await store.journalEnd()
-    await store.receivers.add(newReceiver({ url: 'http://127.0.0.1:1', types: [], position }))
+    await store.receivers.add(newReceiver('http://127.0.0.1:1', [], position))
     assert.equal(wakes, before)
   })
 })

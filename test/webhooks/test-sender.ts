@@ -40,7 +40,7 @@ export async function add(
   { types = ['plant.created'] }: { types?: WebhookType[] } = {},
 ): Promise<Receiver> {
   const position = await store.journalEnd()
-  const receiver = newReceiver({ url, types, position })
+  const receiver = newReceiver(url, types, position)
   await store.receivers.add(receiver)
   releaseAfterTest(() => store.receivers.remove(receiver.id))
   return receiver

@@ -175,7 +175,7 @@ async function addReceiver(url: string) {
   const receiver = await openTestReceiver()
   const types = ['plant.created', 'plant.replaced', 'plant.deleted'] as const
   const begin = await store.journalEnd()
-  await store.receivers.add(newReceiver({ url: receiver.url, types, position: begin }))
+  await store.receivers.add(newReceiver(receiver.url, types, begin))
   await store.close()
   return { receiver, begin }
 }
