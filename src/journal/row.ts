@@ -22,12 +22,11 @@ export interface JournalRow {
 const types = { c: 'plant.created', r: 'plant.replaced', d: 'plant.deleted' } as const
 
 export type Kind = keyof typeof types
-export type EventType = (typeof types)[Kind]
 
 /** A change that succeeded. */
 export interface JournalEvent {
   readonly position: Position
-  readonly type: EventType
+  readonly type: (typeof types)[Kind]
   readonly at: number
   /** The plant as it is after the change, or as it was before its delete. */
   readonly plantJson: string

@@ -97,12 +97,6 @@ async function findNeededAt(store: TrimmedStore, { progress }: Receiver): Promis
   return next?.at ?? Infinity
 }
 
-export interface JournalMeasures {
-  bytes: number
-  /** How many changes this process has dropped before their time. */
-  droppedChanges: number
-}
-
 /** The part of a store that the bound needs. */
 interface Measured {
   measureJournal(after: number): Promise<Stretch | undefined>
@@ -110,6 +104,7 @@ interface Measured {
 }
 
 export type JournalBound = ReturnType<typeof boundJournal>
+export type JournalMeasures = JournalBound['measures']
 
 /**
  * Keeps the journal within `JOURNAL_MAX` bytes by dropping the oldest changes before their time.
@@ -119,7 +114,8 @@ export type JournalBound = ReturnType<typeof boundJournal>
  * by any process. On PostgreSQL, a row that commits late into an older stretch is not counted.
  */
 export function boundJournal(store: Measured, maxBytes: number) {
-  const measures: JournalMeasures = { bytes: 0, droppedChanges: 0 }
+  /** The size, and how many changes this process has dropped before their time. */
+  const measures = { bytes: 0, droppedChanges: 0 }
   /** In order, without a gap. */
   let stretches: Stretch[] = []
 
@@ -141,7 +137,7 @@ export function boundJournal(store: Measured, maxBytes: number) {
   }
 
   return {
-    measures: measures as Readonly<JournalMeasures>,
+    measures: measures as Readonly<typeof measures>,
     /** Measures the journal and drops the excess, a stretch at a time. */
     async keep(): Promise<void> {
       await measure()
