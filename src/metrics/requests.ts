@@ -6,19 +6,11 @@ import {
 } from '../contract/errors.ts'
 import { failuresOf, protocolFailures } from '../contract/operation.ts'
 import { healthChecks, operations, webPaths } from '../contract/operations.ts'
-import { buildHistogram, bytesBounds, type Histogram, secondsBounds } from '../store/measures.ts'
+import { buildHistogram, bytesBounds, secondsBounds } from '../store/measures.ts'
 import { type Metric, toCounter, toGauge, toHistogram } from './metric.ts'
 
 /** The counters of one operation or page. Answers count by their status or error number. */
-export interface Counters {
-  readonly operation: string
-  /** By status or error number: all of them are the contract's, so there are only a few. */
-  readonly outcomes: Map<number, { count: number }>
-  readonly seconds: Histogram
-  readonly bytes: { readonly request: Histogram; readonly response: Histogram }
-  begun: number
-  answered: number
-}
+export type Counters = ReturnType<typeof buildCounters>
 
 /** Counts requests by operation, and refusals by reason. */
 export function buildRequestMetrics() {
@@ -30,17 +22,8 @@ export function buildRequestMetrics() {
   }
   for (const name of Object.keys(webPaths)) addCounters(name, [200, ...protocolFailures])
 
-  // Successes and server errors start at 0, so that Prometheus sees the first one as an increase.
   function addCounters(operation: string, outcomes: readonly number[]): Counters {
-    const expected = outcomes.filter((outcome) => outcome < 400 || outcome >= 50000)
-    const counters: Counters = {
-      operation,
-      outcomes: new Map(expected.map((outcome) => [outcome, { count: 0 }])),
-      seconds: buildHistogram(secondsBounds),
-      bytes: { request: buildHistogram(bytesBounds), response: buildHistogram(bytesBounds) },
-      begun: 0,
-      answered: 0,
-    }
+    const counters = buildCounters(operation, outcomes)
     byName.set(operation, counters)
     return counters
   }
@@ -86,6 +69,20 @@ export function buildRequestMetrics() {
         ),
       ]
     },
+  }
+}
+
+function buildCounters(operation: string, outcomes: readonly number[]) {
+  // Successes and server errors start at 0, so that Prometheus sees the first one as an increase.
+  const expected = outcomes.filter((outcome) => outcome < 400 || outcome >= 50000)
+  return {
+    operation,
+    /** By status or error number: all of them are the contract's, so there are only a few. */
+    outcomes: new Map(expected.map((outcome) => [outcome, { count: 0 }])),
+    seconds: buildHistogram(secondsBounds),
+    bytes: { request: buildHistogram(bytesBounds), response: buildHistogram(bytesBounds) },
+    begun: 0,
+    answered: 0,
   }
 }
 
