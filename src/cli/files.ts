@@ -13,13 +13,13 @@ import { Socket } from 'node:net'
 import { dirname, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { createGzip } from 'node:zlib'
 import { WrongConfig } from '../config.ts'
 import { type Format, formatNames } from '../contract/formats.ts'
 import { explainErrno } from '../errno.ts'
 import { nameOnce, syncFolder, withDraft } from '../paths.ts'
+import { inTurns } from '../transfer/turns.ts'
 import type { Call } from './commands.ts'
 import { CommandFailed, cannotPrint, exitCodes, type Part, type Terminal } from './terminal.ts'
 
@@ -118,20 +118,9 @@ export async function writeTo(
     return makeFile(path, existing, write)
   }
   try {
-    await pipeline(source, takeTurns, output, { end: false })
+    await pipeline(source, inTurns, output, { end: false })
   } catch (error) {
     throw isSystemError(error) ? cannotPrint(error) : error
-  }
-}
-
-/**
- * Gives the event loop a turn after each piece. Reads of SQLite and writes to a file may never
- * wait, and without a turn the command would never see a signal.
- */
-async function* takeTurns(pieces: AsyncIterable<unknown>): AsyncGenerator<unknown> {
-  for await (const piece of pieces) {
-    yield piece
-    await nextTurn()
   }
 }
 

@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createGzip } from 'node:zlib'
 import { Failure } from '../contract/errors.ts'
 import { formats } from '../contract/formats.ts'
 import type { Timeouts } from '../contract/limits.ts'
 import { type ExportQuery, writePlants } from '../transfer/export.ts'
+import { inTurns } from '../transfer/turns.ts'
 import { type BodyStream, joinFields, recordAnswer } from './answer.ts'
 import type { App } from './app.ts'
 import { breakOff } from './node/client-socket.ts'
@@ -62,14 +62,6 @@ export async function openExport(
       source.destroy()
     }
     recordAnswer(exchange, 200, request.socket.bytesWritten - writtenBefore)
-  }
-}
-
-/** Yields to other requests between two pieces, however fast the client reads. */
-async function* inTurns(pieces: AsyncIterable<string>): AsyncGenerator<string> {
-  for await (const piece of pieces) {
-    yield piece
-    await nextTurn()
   }
 }
 

@@ -1,16 +1,9 @@
 import { createHash } from 'node:crypto'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { toJson } from '../json/plant-json.ts'
 import type { Snapshot, Store, TokenRecord, VersionedPlant } from '../store/store.ts'
 import { withSnapshot } from './export.ts'
 import { findPlants } from './import-entries.ts'
-
-/** A summary of all plants. Two stores have equal ones if and only if their plants are equal. */
-export interface Summary {
-  readonly plants: number
-  /** The SHA-256 of an NDJSON export. */
-  readonly checksum: string
-}
+import { inTurns } from './turns.ts'
 
 /** The stores do not allow a true copy. The message says what is different. */
 export class CopyRefused extends Error {
@@ -32,7 +25,7 @@ export async function copyStore(
   destination: Store,
   to: string,
   onProgress: (done: number, total: number) => void,
-): Promise<Summary> {
+) {
   const stranger =
     findOther(await destination.listTokens(), await source.listTokens(), toOriginal) ??
     (await findStranger(source, destination))
@@ -67,19 +60,19 @@ export async function copyStore(
   })
 }
 
-/** Pages of all plants. SQLite reads at once: without a turn, no signal would ever be seen. */
-async function* walk(snapshot: Snapshot) {
-  for await (const page of snapshot.walkPlants(everyPlant)) {
-    await nextTurn()
-    yield page
-  }
+/** Pages of all plants. */
+function walk(snapshot: Snapshot) {
+  return inTurns(snapshot.walkPlants(everyPlant))
 }
 
-/** Summarizes plants. `onPage` gets each page, and how many plants there were with it. */
+/**
+ * Counts plants, with the SHA-256 of their NDJSON export: two stores have equal ones if and only if
+ * their plants are equal. `onPage` gets each page, and how many plants there were with it.
+ */
 async function summarize(
   pages: AsyncIterable<readonly VersionedPlant[]>,
   onPage: (page: readonly VersionedPlant[], done: number) => void | Promise<void>,
-): Promise<Summary> {
+) {
   const hash = createHash('sha256')
   let plants = 0
   for await (const page of pages) {
