@@ -13,12 +13,7 @@ import {
 
 /** The header row of a file, and where the columns of a plant are; -1 for a tag without one. */
 interface HeaderRow extends Header {
-  readonly columns: {
-    readonly count: number
-    readonly id: number
-    readonly name: number
-    readonly tag: number
-  }
+  readonly columns: Readonly<Record<'count' | 'id' | 'name' | 'tag', number>>
 }
 
 /** The lines of a record whose quoted field has not ended yet. */

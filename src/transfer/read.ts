@@ -9,7 +9,7 @@ import { type Entry, type Line, type Reader, readLines, UnreadableFile } from '.
 
 /** Builds the reader of a format. Without a delimiter, the header row of CSV shows it. */
 export function buildReader(format: Format, delimiter?: string): Reader {
-  return format === 'csv' ? buildCsvReader(delimiter) : buildNdjsonReader()
+  return format === 'csv' ? buildCsvReader(delimiter) : ndjsonReader
 }
 
 /** All files that are being read stand in one line. */
@@ -45,9 +45,7 @@ const readId = buildShapeReader({ ...NewPlant, required: ['id'], properties: { i
 const blank = /^[ \t\r]*$/
 
 /** Reads one JSON object per line, under the rules of `POST /plants`. */
-function buildNdjsonReader(): Reader {
-  return { read, end: () => undefined, header: () => undefined }
-}
+const ndjsonReader: Reader = { read, end: () => undefined, header: () => undefined }
 
 function read({ number: line, text, fault }: Line): Entry | undefined {
   if (fault !== undefined) return { line, text, refusal: fault }
