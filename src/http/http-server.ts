@@ -6,7 +6,7 @@ import type { App, Parts } from './app.ts'
 import { buildEventStreams } from './event-streams.ts'
 import { buildGate } from './gate.ts'
 import { buildImports } from './imports.ts'
-import { buildNodeServer, type NodeServer } from './node/node-server.ts'
+import { buildNodeServer, type Grace } from './node/node-server.ts'
 import { toClientFailure, toRawAnswer } from './protocol.ts'
 import { buildTokenCount } from './rate-limit.ts'
 import { buildRequestLog } from './request-log.ts'
@@ -14,7 +14,7 @@ import { buildRouter } from './router.ts'
 import { shuttingDown } from './web-pages.ts'
 
 /** Builds the HTTP server of the service. It does not listen yet. */
-export function buildHttpServer(parts: Parts): Omit<NodeServer, 'countConnections'> {
+export function buildHttpServer(parts: Parts) {
   const { store, tokens, metrics, timeouts } = parts
   const app: App = {
     ...parts,
@@ -48,7 +48,8 @@ export function buildHttpServer(parts: Parts): Omit<NodeServer, 'countConnection
   metrics.watchConnections(countConnections)
   return {
     server,
-    async drain(grace) {
+    /** Answers accepted requests, then closes. Returns how many connections had to be cut. */
+    async drain(grace: Grace): Promise<number> {
       app.isDraining = true
       app.streams.endAll()
       const endImports = () => app.imports.endAll(shuttingDown(' Send the file again.'))

@@ -16,14 +16,6 @@ import {
 } from './client-socket.ts'
 import { createServer } from './node-http.ts'
 
-export interface NodeServer {
-  /** It does not listen yet. */
-  readonly server: Server
-  countConnections(): number
-  /** Answers accepted requests, then closes. Returns how many connections had to be cut. */
-  drain(grace: Grace): Promise<number>
-}
-
 /** An error of Node's HTTP parser. */
 export interface ClientError extends NodeJS.ErrnoException {
   readonly rawPacket?: Buffer
@@ -42,8 +34,11 @@ export interface ConnectionHandlers {
   onDrop(): void
 }
 
-/** Builds Node's server. The README of this folder explains how it serves a connection. */
-export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers): NodeServer {
+/**
+ * Builds Node's server, which does not listen yet. The README of this folder explains how it serves
+ * a connection.
+ */
+export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers) {
   const server = createServer({
     requestTimeout: timeouts.requestTimeoutMs,
     headersTimeout: timeouts.headersTimeoutMs,
@@ -110,7 +105,7 @@ export function buildNodeServer(timeouts: Timeouts, handlers: ConnectionHandlers
   return {
     server,
     countConnections: () => sockets.size,
-    drain: (grace) => drain(server, connections, timeouts, grace),
+    drain: (grace: Grace) => drain(server, connections, timeouts, grace),
   }
 }
 
