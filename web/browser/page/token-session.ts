@@ -62,9 +62,6 @@ export function isUnanswered(error: unknown): boolean {
   return error instanceof PlantStoreError && error.error === undefined
 }
 
-/** What can be wrong until something else happens. */
-type Cause = 'connection' | 'token'
-
 /** Shows a failure until its cause is gone. */
 export function showFailure(target: Element, error: unknown): void {
   const cause = isUnanswered(error) ? 'connection' : isTokenRefused(error) ? 'token' : undefined
@@ -72,7 +69,7 @@ export function showFailure(target: Element, error: unknown): void {
 }
 
 /** Removes the failures that had this cause, which is gone. */
-export function clearFailures(cause: Cause): void {
+export function clearFailures(cause: 'connection' | 'token'): void {
   for (const failure of document.querySelectorAll(`[data-cause="${cause}"]`)) failure.remove()
 }
 
