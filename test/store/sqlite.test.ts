@@ -222,6 +222,14 @@ describe('a file that cannot be the store', () => {
       },
       noDatabase,
     ],
+    [
+      'a file of zeros beside a named pipe',
+      (path) => {
+        writeFileSync(path, Buffer.alloc(pageBytes))
+        execFileSync('mkfifo', [`${path}-journal`])
+      },
+      /-journal: it is not a regular file\.$/,
+    ],
     ...[100, 5_000, 20_000].map(
       (bytes): Case => [
         `a copy of only ${bytes} bytes`,

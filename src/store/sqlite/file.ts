@@ -7,7 +7,6 @@ import {
   fstatSync,
   lstatSync,
   openSync,
-  readFileSync,
   readSync,
   rmSync,
   statSync,
@@ -58,13 +57,16 @@ const reserveMark = Buffer.from('Plant Store keeps this space for a full disk.')
 /** Frees that space. */
 function removeReserve(path: string): void {
   try {
-    if (!lstatSync(path).isFile()) return
-    const start = Buffer.alloc(reserveMark.length)
-    withFile(path, constants.O_RDONLY | nonBlocking, (file) => readSync(file, start))
-    if (start.equals(reserveMark)) rmSync(path)
+    if (lstatSync(path).isFile() && beginsWith(path, reserveMark)) rmSync(path)
   } catch {
     // There is none, or it cannot be removed: the store works either way.
   }
+}
+
+function beginsWith(path: string, mark: Buffer): boolean {
+  const start = Buffer.alloc(mark.length)
+  withFile(path, constants.O_RDONLY | nonBlocking, (file) => readSync(file, start))
+  return start.equals(mark)
 }
 
 /** Opening a named pipe could hang. Windows has none, and lacks this flag. */
@@ -118,8 +120,8 @@ function identify(file: number, path: string): 'new' | 'ours' {
 // A power cut during the first start can leave a file of zeros and a hot rollback journal.
 function isUnfinished(header: Buffer, path: string): boolean {
   const journal = `${path}-journal`
-  if (header.some((byte) => byte !== 0) || !existsSync(journal)) return false
-  return readFileSync(journal).subarray(0, journalMark.length).equals(journalMark)
+  const isBlank = header.every((byte) => byte === 0)
+  return isBlank && existsSync(journal) && beginsWith(journal, journalMark)
 }
 
 export function foreignFile(path: string): UnusableStore {
