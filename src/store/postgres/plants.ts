@@ -172,8 +172,8 @@ function buildRows(
   usesBefore: readonly KeyUse[],
 ): LoadedRows {
   const plants = new Map(before)
-  const keysBefore = new Set(usesBefore.map(toName))
-  const uses = new Map(usesBefore.map((use) => [toName(use), use]))
+  const keysBefore = new Set(usesBefore.map(toKeyName))
+  const uses = new Map(usesBefore.map((use) => [toKeyName(use), use]))
   const newUses: KeyUse[] = []
   const created = new Map<bigint, VersionedPlant>()
   // A plant that was created and deleted again is also inserted, to lock its id.
@@ -189,9 +189,9 @@ function buildRows(
     },
     update: (plant) => void plants.set(plant.id, plant),
     delete: ({ id }) => void plants.delete(id),
-    findKey: (key) => uses.get(toName(key)),
+    findKey: (key) => uses.get(toKeyName(key)),
     putKey(use) {
-      uses.set(toName(use), use)
+      uses.set(toKeyName(use), use)
       newUses.push(use)
     },
 
@@ -202,7 +202,7 @@ function buildRows(
         (plant) => before.has(plant.id) && plant !== before.get(plant.id),
       )
       const removed = [...before.keys(), ...created.keys()].filter((id) => !plants.has(id))
-      const expired = newUses.filter((use) => keysBefore.has(toName(use)))
+      const expired = newUses.filter((use) => keysBefore.has(toKeyName(use)))
       const saved = await Promise.allSettled([
         removeKeys(connection, expired),
         updatePlants(connection, updated),
@@ -312,7 +312,7 @@ async function removeKeys(sql: Sql, expired: KeyUse[]): Promise<void> {
 
 /** An array for each column. They are sorted, so that two batches never deadlock. */
 function toColumns(uses: readonly KeyUse[]) {
-  const sorted = uses.toSorted((a, b) => (toName(a) < toName(b) ? -1 : 1))
+  const sorted = uses.toSorted((a, b) => (toKeyName(a) < toKeyName(b) ? -1 : 1))
   return [
     sorted.map(({ tokenId }) => tokenId),
     sorted.map(({ key }) => key),
@@ -322,7 +322,7 @@ function toColumns(uses: readonly KeyUse[]) {
   ] as const
 }
 
-function toName({ tokenId, key }: CreateKey): string {
+function toKeyName({ tokenId, key }: CreateKey): string {
   return `${tokenId} ${key}`
 }
 
