@@ -32,24 +32,24 @@ export function followLink(path: string): string {
 
 /**
  * Creates a folder with its missing parents, and syncs each new name. SQLite syncs only the folder
- * of its files, so a new parent could be lost in a power cut. Returns the new folders, outermost
- * first.
+ * of its files, so a new parent could be lost in a power cut. `made` gets each new folder, the
+ * outermost first, even if a later one cannot be made.
  */
-export function makeFolder(path: string): string[] {
+export function makeFolder(path: string, made: string[] = []): void {
   const folder = resolve(path)
   const parent = dirname(folder)
   // On Windows even the root may be missing: a drive that is not there, which nobody can make.
-  if (existsSync(folder) || parent === folder) return []
+  if (existsSync(folder) || parent === folder) return
   // One at a time, because the recursive mkdir of Node.js never returns on /proc.
-  const made = makeFolder(parent)
+  makeFolder(parent, made)
   try {
     mkdirSync(folder, { mode: 0o700 })
   } catch (error) {
     // Another process that starts at the same time has created it.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
+  made.push(folder)
   syncFolder(parent)
-  return [...made, folder]
 }
 
 /** Makes new names in a folder survive a power cut. Windows cannot sync a folder. */

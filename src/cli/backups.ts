@@ -145,7 +145,7 @@ export async function restoreBackup(call: Call<'restore'>): Promise<Printed> {
 
 /** Copies a backup to the path and checks it. A failure or a signal leaves nothing behind. */
 async function restoreTo(path: string, chunks: AsyncIterable<Buffer>): Promise<FileSummary> {
-  let newFolders: string[] = []
+  const newFolders: string[] = []
   function removeFolders(): void {
     try {
       for (const folder of newFolders.toReversed()) rmdirSync(folder)
@@ -155,7 +155,7 @@ async function restoreTo(path: string, chunks: AsyncIterable<Buffer>): Promise<F
   }
   process.on('exit', removeFolders)
   try {
-    newFolders = makeFolder(dirname(path))
+    makeFolder(dirname(path), newFolders)
     return await makeFile(path, 'refuse', async (draft) => {
       await pipeline(chunks, createWriteStream(draft))
       const summary = checkBackup(draft)

@@ -28,6 +28,13 @@ describe('plant-store restore', () => {
     assert.equal(exitCode, 73)
     assert.deepEqual(readdirSync(join(folder, 'new')), ['plants.db'])
   })
+
+  it('leaves no folder behind when it cannot make the next one', async () => {
+    const { folder } = await newBackup()
+    const database = `sqlite:new/${'x'.repeat(300)}/plants.db`
+    await ends(`restore good.db --database ${database}`, 73, /the name is too long/, folder)
+    assert.equal(existsSync(join(folder, 'new')), false)
+  })
 })
 
 /** Creates plants at a service on this store, and answers its positions, the oldest first. */
