@@ -44,12 +44,12 @@ export function newRequestId(): string {
   return `${processId}-${(++requests).toString(36)}`
 }
 
-export type Headers = Readonly<Record<string, string>>
+export type HeaderValues = Readonly<Record<string, string>>
 
 /** What a handler answers. */
 export interface Answer {
   readonly status: number
-  readonly headers: Headers
+  readonly headers: HeaderValues
   readonly body?: string | Buffer | BodyStream
   /** The type of a text: JSON unless given. */
   readonly contentType?: string
@@ -58,7 +58,7 @@ export interface Answer {
 /** A body that is sent piece by piece, while its token is valid. */
 export type BodyStream = (
   exchange: Exchange,
-  headers: Headers,
+  headers: HeaderValues,
   verifyToken: () => unknown,
 ) => Promise<void>
 
@@ -66,7 +66,7 @@ export type BodyStream = (
 const unsafe = /[^\t\x20-\x7e\x80-\xff]/
 
 /** Adds headers to those that every answer gets. `Vary` and `Connection` stay single. */
-export function joinFields({ fields }: Pick<Exchange, 'fields'>, headers: Headers): string[] {
+export function joinFields({ fields }: Pick<Exchange, 'fields'>, headers: HeaderValues): string[] {
   const joined = fields.slice()
   for (const name in headers) {
     const value = headers[name] as string
@@ -83,7 +83,7 @@ export function joinFields({ fields }: Pick<Exchange, 'fields'>, headers: Header
 export function send(
   exchange: Exchange,
   status: number,
-  headers: Headers,
+  headers: HeaderValues,
   body?: string | Buffer,
   contentType = jsonContentType,
 ): void {
@@ -109,12 +109,12 @@ const challenge = 'Bearer realm="plant-store"'
 const retryAfter = { 'Retry-After': String(limits.retryAfterSeconds) }
 
 /** The header that says what is wrong with the credentials. */
-export function toChallenge(error: string, scope?: string): Headers {
+export function toChallenge(error: string, scope?: string): HeaderValues {
   const needed = scope === undefined ? '' : `, scope="${scope}"`
   return { 'WWW-Authenticate': `${challenge}, error="${error}"${needed}` }
 }
 
-const headersByNumber: Partial<Record<ErrorNumber, Headers>> = {
+const headersByNumber: Partial<Record<ErrorNumber, HeaderValues>> = {
   40100: { 'WWW-Authenticate': challenge },
   40101: toChallenge('invalid_token'),
   40102: toChallenge('invalid_token'),

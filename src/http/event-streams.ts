@@ -6,7 +6,7 @@ import { limits, type Timeouts } from '../contract/limits.ts'
 import type { JournalReader, SharedPage } from '../journal/reader.ts'
 import { toEventJson } from '../json/plant-json.ts'
 import type { JournalEvent, Position } from '../store/store.ts'
-import { type BodyStream, type Exchange, type Headers, joinFields, recordAnswer } from './answer.ts'
+import { type BodyStream, type Exchange, joinFields, recordAnswer } from './answer.ts'
 
 export type EventStreams = ReturnType<typeof buildEventStreams>
 
@@ -53,9 +53,7 @@ export function buildEventStreams(reader: JournalReader, timeouts: Timeouts) {
 
   async function sendFrom(
     begin: Position,
-    exchange: Exchange,
-    headers: Headers,
-    verifyToken: () => unknown,
+    ...[exchange, headers, verifyToken]: Parameters<BodyStream>
   ): Promise<void> {
     const { request, response } = exchange
     if (!isEnding) requireRoom(exchange.tokenId)

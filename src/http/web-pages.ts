@@ -3,7 +3,7 @@ import { Failure } from '../contract/errors.ts'
 import { cachePolicies } from '../contract/headers.ts'
 import type { PageName } from '../contract/operations.ts'
 import type { Health } from '../contract/shapes.ts'
-import { type Exchange, type Headers, send } from './answer.ts'
+import { type Exchange, type HeaderValues, send } from './answer.ts'
 import type { App } from './app.ts'
 import { takesGzip } from './read-request.ts'
 
@@ -16,7 +16,7 @@ export function buildPages(app: App): Record<PageName, Page> {
   let assets: ReadonlyMap<string, Asset> | undefined
   let document: Asset | undefined
 
-  async function sendAsset(exchange: Exchange, name: string, headers: Headers): Promise<void> {
+  async function sendAsset(exchange: Exchange, name: string, headers: HeaderValues): Promise<void> {
     const { loadAssets } = await import('../../web/assets.ts')
     // They are built at the first request. If that fails, the next request tries again.
     assets ??= loadAssets()
@@ -76,7 +76,7 @@ const contentSecurityPolicy = [
   "trusted-types 'none'",
 ].join('; ')
 
-const pageHeaders: Headers = {
+const pageHeaders: HeaderValues = {
   'Cache-Control': cachePolicies.page,
   'Content-Security-Policy': contentSecurityPolicy,
   // Keeps a page that opened this one from reaching it.
@@ -84,10 +84,10 @@ const pageHeaders: Headers = {
   // Hides the address of a page from other sites.
   'Referrer-Policy': 'no-referrer',
 }
-const documentHeaders: Headers = { 'Cache-Control': cachePolicies.page }
-const assetHeaders: Headers = { 'Cache-Control': cachePolicies.asset }
+const documentHeaders: HeaderValues = { 'Cache-Control': cachePolicies.page }
+const assetHeaders: HeaderValues = { 'Cache-Control': cachePolicies.asset }
 
-function sendFile(exchange: Exchange, asset: Asset, headers: Headers): void {
+function sendFile(exchange: Exchange, asset: Asset, headers: HeaderValues): void {
   const { 'accept-encoding': accepted, 'if-none-match': known } = exchange.request.headers
   const isGzip = takesGzip(accepted)
   // Two encodings are two representations, which need different tags.
