@@ -13,8 +13,6 @@ export class CopyRefused extends Error {
   }
 }
 
-const everyPlant = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
-
 /**
  * Imports the plants of a store, with their versions, and its tokens into another store, and
  * compares both. The tokens come last, because they give access to the destination. `to` is how
@@ -62,7 +60,7 @@ export async function copyStore(
 
 /** Pages of all plants. */
 function walk(snapshot: Snapshot) {
-  return inTurns(snapshot.walkPlants(everyPlant))
+  return inTurns(snapshot.walkPlants({ after: undefined, tag: undefined, limit: Infinity }))
 }
 
 /**
