@@ -1,7 +1,10 @@
 import { operatorToken } from '../../support/service.ts'
-import { answered, del, get, put, refused, type Scenario, tagOf } from './scenario.ts'
+import { answered, answeredAll, del, get, put, refused, type Scenario, tagOf } from './scenario.ts'
 
 const withoutToken = new RegExp(`^(?!.*${operatorToken})`)
+
+const monstera = '{"id":1,"name":"Monstera","tag":"indoor"}'
+const cactus = '{"id":-5,"name":"Cactus"}'
 
 const wrongIds = [
   '01 -0 1.0 1e3 +1 %201 1%20 abc -- --1 - %00 %D9%A3',
@@ -20,12 +23,10 @@ const wrongQueries = [
 
 const gets: Scenario[] = [
   answered('a get', get('/plants/1'), {
-    body: '{"id":1,"name":"Monstera","tag":"indoor"}',
+    body: monstera,
     headers: { etag: /^"[0-9a-f]{1,16}"$/, 'content-length': '41' },
   }),
-  answered('a get of a plant that has no tag', get('/plants/-5'), {
-    body: '{"id":-5,"name":"Cactus"}',
-  }),
+  answered('a get of a plant that has no tag', get('/plants/-5'), { body: cactus }),
   answered('an id that is percent-encoded', get('/plants/%31')),
   answered('the longest URL that is allowed', get(`/plants/1?${'x'.repeat(8182)}`)),
   refused(40401, 'a get of an absent plant', get('/plants/404'), {
@@ -34,54 +35,69 @@ const gets: Scenario[] = [
   ...wrongIds.map((id) => refused(40004, `the id ${id.slice(0, 20)}`, get(`/plants/${id}`))),
 ]
 
+/** What a client may have, so that a get of plant 1 tells it nothing new. */
+const knownTags = {
+  'a state': `"x", ${tagOf[1]}`,
+  'a state, as a weak tag': `W/${tagOf[1]}`,
+  'any state': '*',
+  '100 states, the current one last': `${'"1",'.repeat(99)}${tagOf[1]}`,
+}
+
+const wrongTags = [
+  ...' | "a | a | "a" "b" | , | *, "a" | w/"a" | "a"x'.split(' | '),
+  ...[`${'"1",'.repeat(100)}"1"`, `${','.repeat(100)}"1"`, ','.repeat(14_000)],
+]
+
 const conditions: Scenario[] = [
-  answered(
-    'a get of a state that the client has',
-    get('/plants/1', { 'If-None-Match': `"x", ${tagOf[1]}` }),
-    { status: 304, body: '', headers: { etag: /^"/ } },
+  ...Object.entries(knownTags).map(([what, tags]) =>
+    answered(`a get by a client that has ${what}`, get('/plants/1', { 'If-None-Match': tags }), {
+      status: 304,
+      body: '',
+      headers: { etag: /^"/ },
+    }),
   ),
-  answered(
-    'a get of a state that the client has, as a weak tag',
-    get('/plants/1', { 'If-None-Match': `W/${tagOf[1]}` }),
-    { status: 304 },
-  ),
-  answered('a get by a client that has any state', get('/plants/1', { 'If-None-Match': '*' }), {
-    status: 304,
+  ...answeredAll({
+    'a get by a client that has other states': get('/plants/1', { 'If-None-Match': '"1", , "2"' }),
+    'a get of the state that If-Match names': get('/plants/1', { 'If-Match': tagOf[1] }),
   }),
-  answered(
-    'a get by a client that has other states',
-    get('/plants/1', { 'If-None-Match': '"1", , "2"' }),
-  ),
-  answered('a get of the state that If-Match names', get('/plants/1', { 'If-Match': tagOf[1] })),
   refused(41200, 'a get of a former state', get('/plants/1', { 'If-Match': '"1"' })),
   refused(40401, 'a conditional get of an absent plant', get('/plants/404', { 'If-Match': '*' })),
-  answered(
-    'a get by a client that has 100 states, the current one last',
-    get('/plants/1', { 'If-None-Match': `${'"1",'.repeat(99)}${tagOf[1]}` }),
-    { status: 304 },
-  ),
-  ...[
-    '',
-    '"a',
-    'a',
-    '"a" "b"',
-    ',',
-    '*, "a"',
-    'w/"a"',
-    '"a"x',
-    `${'"1",'.repeat(100)}"1"`,
-    `${','.repeat(100)}"1"`,
-    ','.repeat(14_000),
-  ].map((tags) =>
+  ...wrongTags.map((tags) =>
     refused(
       40005,
       `the entity tags ${tags.slice(0, 20)}`,
       get('/plants/1', { 'If-None-Match': tags }),
-      {
-        body: /The header If-None-Match must be/,
-      },
+      { body: /The header If-None-Match must be/ },
     ),
   ),
+]
+
+/** Queries of lists, and for each the plants and the query of the next page, if there is one. */
+const lists: [title: string, query: string, plants: string, next?: string][] = [
+  ['a list that ends', 'after=9223372036854775000', ''],
+  ['a list that continues', 'limit=2&after=-6', `${cactus},${monstera}`, 'limit=2&after=1'],
+  ['a list of all plants with a tag', 'tag=indoor&limit=1000', monstera],
+  ['a list of one plant with a tag', 'tag=indoor&limit=1', monstera],
+  ['a list by a tag that no plant has', 'tag=no+such+tag', ''],
+  ['a list after the last id', 'after=9223372036854775807', ''],
+  ['a list in descending order', 'order=desc&limit=2&after=2', `${monstera},${cactus}`],
+  [
+    'a list in descending order that continues',
+    'order=desc&limit=1&after=2',
+    monstera,
+    'limit=1&after=1&order=desc',
+  ],
+  ['a list before the first id', 'order=desc&after=-9223372036854775808', ''],
+  ['a search in other letters', 'name=ACTU', cactus],
+  [
+    'a search that continues',
+    'name=r&limit=1&after=49&order=asc',
+    '{"id":50,"name":"Rose"}',
+    'limit=1&after=50&name=r&order=asc',
+  ],
+  ['a search with a tag', 'name=onst&tag=indoor&order=desc&after=2', monstera],
+  ['a search for an empty text', 'name=&after=-6&limit=1', cactus, 'limit=1&after=-5&name='],
+  ['a search for the longest text', `name=${'%C3%A4'.repeat(1_000)}`, ''],
 ]
 
 /** With it, the URL of a list has 8,187 characters, and that of its next page 8,213. */
@@ -89,26 +105,12 @@ const longTag = 'x'.repeat(8_166)
 const longTagged = `{"name":"x","tag":"${longTag}"}`
 
 const pages: Scenario[] = [
-  answered('a list that ends', get('/plants?after=9223372036854775000'), {
-    body: '[]',
-    headers: { link: '' },
-  }),
-  answered('a list of all plants with a tag', get('/plants?tag=indoor&limit=1000'), {
-    headers: { link: '' },
-  }),
-  answered('a list that continues', get('/plants?limit=2&after=-6'), {
-    body: '[{"id":-5,"name":"Cactus"},{"id":1,"name":"Monstera","tag":"indoor"}]',
-    headers: {
-      link: '</plants?limit=2&after=1>; rel="next"',
-    },
-  }),
-  answered('a list of one plant with a tag', get('/plants?tag=indoor&limit=1'), {
-    body: '[{"id":1,"name":"Monstera","tag":"indoor"}]',
-  }),
-  answered('a list by a tag that no plant has', get('/plants?tag=no+such+tag'), {
-    body: '[]',
-    headers: { link: '' },
-  }),
+  ...lists.map(([title, query, plants, next]) =>
+    answered(title, get(`/plants?${query}`), {
+      body: `[${plants}]`,
+      headers: { link: next === undefined ? '' : `</plants?${next}>; rel="next"` },
+    }),
+  ),
   ...['7000000000000000001', '7000000000000000002'].map((id) =>
     answered(`a plant ${id} whose tag nearly fills a URL`, put(`/plants/${id}`, longTagged), {
       status: 201,
@@ -124,41 +126,11 @@ const pages: Scenario[] = [
   ...['7000000000000000001', '7000000000000000002'].map((id) =>
     answered(`a delete of the plant ${id}`, del(`/plants/${id}`), { status: 204 }),
   ),
-  answered('a list after the last id', get('/plants?after=9223372036854775807'), { body: '[]' }),
-  answered('a search in other letters', get('/plants?name=ACTU'), {
-    body: '[{"id":-5,"name":"Cactus"}]',
-    headers: { link: '' },
-  }),
-  answered('a search that continues', get('/plants?name=r&limit=1&after=49&order=asc'), {
-    body: '[{"id":50,"name":"Rose"}]',
-    headers: { link: '</plants?limit=1&after=50&name=r&order=asc>; rel="next"' },
-  }),
-  answered('a search with a tag', get('/plants?name=onst&tag=indoor&order=desc&after=2'), {
-    body: '[{"id":1,"name":"Monstera","tag":"indoor"}]',
-    headers: { link: '' },
-  }),
-  answered('a search for an empty text', get('/plants?name=&after=-6&limit=1'), {
-    body: '[{"id":-5,"name":"Cactus"}]',
-    headers: { link: '</plants?limit=1&after=-5&name=>; rel="next"' },
-  }),
   ...['*', '?', 'c.c', '[C]actus', '%', '_', '\\', '^C', '🌵', 'Cactus '].map((text) =>
     answered(`a search for ${text}`, get(`/plants?after=-6&name=${encodeURIComponent(text)}`), {
       body: '[]',
     }),
   ),
-  answered('a search for the longest text', get(`/plants?name=${'%C3%A4'.repeat(1_000)}`), {
-    body: '[]',
-  }),
-  answered('a list in descending order', get('/plants?order=desc&limit=2&after=2'), {
-    body: '[{"id":1,"name":"Monstera","tag":"indoor"},{"id":-5,"name":"Cactus"}]',
-  }),
-  answered('a list in descending order that continues', get('/plants?order=desc&limit=1&after=2'), {
-    headers: { link: '</plants?limit=1&after=1&order=desc>; rel="next"' },
-  }),
-  answered('a list before the first id', get('/plants?order=desc&after=-9223372036854775808'), {
-    body: '[]',
-    headers: { link: '' },
-  }),
   answered(
     'a list with unknown parameters',
     get('/plants?colour=green&colour=red&limit=1000&%zz'),

@@ -63,6 +63,14 @@ export function refused(
   return { title, request, status: toStatus(error), error, ...details }
 }
 
+/** Successes alike, each under the title of its request. */
+export function answeredAll(
+  requests: Readonly<Record<string, Scenario['request']>>,
+  details: Details = {},
+): Scenario[] {
+  return Object.entries(requests).map(([title, request]) => answered(title, request, details))
+}
+
 /** Refusals with the same number, each under the title of its request. */
 export function refusedAll(
   error: ErrorNumber,
