@@ -7,9 +7,10 @@ import { collect } from '../faults/lab/answer-stream.ts'
 import { stopClock } from '../support/clock.ts'
 import { engines } from '../support/engines.ts'
 import { lowerLimit } from '../support/limits.ts'
-import { authorized, json, startService, type TestService, toCreate } from '../support/service.ts'
+import { startService, type TestService, toCreate } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openConversation, openSocket, statusesOf, toBytes } from '../support/wire.ts'
+import { del, get, post, upload, visit } from './scenarios/scenario.ts'
 
 const memory = 'sqlite::memory:'
 
@@ -37,31 +38,18 @@ describe('a connection', () => {
   })
 
   it('gets 100 Continue once, and only if the request may have a body', async () => {
-    const head = toBytes({
-      method: 'POST',
-      path: '/plants',
-      headers: { ...json, Expect: '100-continue', 'Content-Length': '20' },
-    })
+    const headers = { Expect: '100-continue', 'Content-Length': '20' }
     const received = await converse(service.url, [
-      [head, /100 Continue/],
+      [toBytes(post('', headers)), /100 Continue/],
       ['{"id":101,"name":"x"}'.slice(0, 20), /400/],
     ])
     assert.deepEqual(statusesOf(received), [100, 400])
-    const anonymous = toBytes({
-      method: 'POST',
-      path: '/plants',
-      headers: { Expect: '100-continue', 'Content-Length': '20' },
-    })
+    const anonymous = toBytes({ method: 'POST', path: '/plants', headers })
     assert.deepEqual(statusesOf(await converse(service.url, [[anonymous, /\}$/]])), [401])
   })
 
   it('gets no 100 Continue in HTTP/1.0', async () => {
-    const bytes = toBytes({
-      method: 'POST',
-      path: '/plants',
-      headers: { ...json, Expect: '100-continue' },
-      body: '{"id":102,"name":"x"}',
-    })
+    const bytes = toCreate(102, { Expect: '100-continue' })
     const received = await converse(service.url, [
       [bytes.toString().replace('HTTP/1.1', 'HTTP/1.0'), untilClosed],
     ])
@@ -97,14 +85,8 @@ describe('a connection', () => {
     const { url } = await startService(memory, {
       timeouts: { headersTimeoutMs: 200, requestTimeoutMs: 400 },
     })
-    const upload = toBytes({
-      method: 'POST',
-      path: '/plants.ndjson',
-      headers: { ...authorized, 'Content-Type': 'application/x-ndjson' },
-      body: '{"id":1,"name":"x"}',
-    })
     const received = await converse(url, [
-      [upload, /\}$/],
+      [toBytes(upload('ndjson', '{"id":1,"name":"x"}')), /\}$/],
       ['GET /plants HTTP/1.1\r\nHost: x\r\nX-', untilClosed],
     ])
     assert.deepEqual(statusesOf(received), [200, 408])
@@ -113,8 +95,7 @@ describe('a connection', () => {
   it('keeps a stream of events that malformed bytes follow', async () => {
     const service = await startService(memory, { timeouts: { stallTimeoutMs: 50, commentMs: 20 } })
     const { socket, waitFor } = openConversation(service.url)
-    const headers = { ...authorized, Accept: 'text/event-stream' }
-    socket.write(toBytes({ path: '/events', headers }))
+    socket.write(toBytes(get('/events', { Accept: 'text/event-stream' })))
     await waitFor(/retry: /)
     socket.write('GARBAGE\r\n\r\n')
     // Twice as long as a client may stop reading.
@@ -138,20 +119,9 @@ describe('a connection', () => {
 
   it('executes nothing after a request for an upgrade, wherever its packets end', async () => {
     await service.create('{"id":108,"name":"x"}')
-    const upgrade = toBytes({
-      path: '/healthz',
-      headers: { Connection: 'Upgrade', Upgrade: 'foo' },
-    })
-    const hidden = toBytes({
-      method: 'DELETE',
-      path: '/plants/108',
-      headers: { ...json, Connection: 'close' },
-    })
-    const outer = toBytes({
-      method: 'POST',
-      path: '/plants',
-      headers: { ...json, 'Content-Length': `${hidden.length}` },
-    })
+    const upgrade = toBytes(visit('/healthz', { Connection: 'Upgrade', Upgrade: 'foo' }))
+    const hidden = toBytes(del('/plants/108', { Connection: 'close' }))
+    const outer = toBytes(post('', { 'Content-Length': `${hidden.length}` }))
     // Node drops the head of the POST with the rest of its packet, and would parse its body.
     const inTurn = await converse(service.url, [
       [Buffer.concat([upgrade, outer]), /\}$/],
@@ -165,7 +135,7 @@ describe('a connection', () => {
 })
 
 describe('when every connection is taken', () => {
-  const health = toBytes({ path: '/healthz' })
+  const health = toBytes(visit('/healthz'))
   const body = '{"id":1,"name":"x"}'
   const head = toCreate(1, { Expect: '100-continue' }).subarray(0, -body.length)
 
@@ -245,27 +215,15 @@ for (const engine of engines) {
   describe(`a client that ends its side after the last request (${engine.name})`, () => {
     it('gets every answer, and then the end', async () => {
       const { url } = await startService(await engine.newUrl())
-      const get = (path: string) => toBytes({ path, headers: authorized })
-      const file = toBytes({
-        method: 'POST',
-        path: '/plants.ndjson',
-        headers: { ...authorized, 'Content-Type': 'application/x-ndjson' },
-        body: '{"id":2,"name":"x"}\n',
-      })
       assert.deepEqual(await sendAndEnd(url, toCreate(1), toCreate(1)), [200, 409])
-      for (const path of [
-        '/plants',
-        '/plants/1',
-        '/plants.csv',
-        '/events',
-        '/metrics',
-        '/readyz',
+      const paths = ['/plants', '/plants/1', '/plants.csv', '/events', '/metrics', '/readyz']
+      for (const request of [
+        ...paths.map((path) => get(path)),
+        get('/events', { Accept: 'text/event-stream' }),
+        upload('ndjson', '{"id":2,"name":"x"}\n'),
       ]) {
-        assert.deepEqual(await sendAndEnd(url, get(path)), [200], path)
+        assert.deepEqual(await sendAndEnd(url, toBytes(request)), [200], request.path)
       }
-      assert.deepEqual(await sendAndEnd(url, file), [200])
-      const stream = { ...authorized, Accept: 'text/event-stream' }
-      assert.deepEqual(await sendAndEnd(url, toBytes({ path: '/events', headers: stream })), [200])
     })
 
     it('gets the answer to a write however long that takes', async () => {

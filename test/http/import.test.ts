@@ -6,23 +6,16 @@ import { countPlants } from '../faults/lab/plant-count.ts'
 import { engines, sqlite } from '../support/engines.ts'
 import { lowerLimit } from '../support/limits.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { authorized, startService } from '../support/service.ts'
+import { startService } from '../support/service.ts'
 import { startUpload, toLines, toStored, waitForStall } from '../support/upload.ts'
 import { waitUntil } from '../support/wait.ts'
 import { exchange, openSocket, toBytes } from '../support/wire.ts'
+import { get, upload as toUpload } from './scenarios/scenario.ts'
 
 type Headers = Record<string, string>
 
 /** What comes before the body of an import that is sent in chunks. */
-const chunkedHead = toBytes({
-  method: 'POST',
-  path: '/plants.ndjson',
-  headers: {
-    ...authorized,
-    'Content-Type': 'application/x-ndjson',
-    'Transfer-Encoding': 'chunked',
-  },
-})
+const chunkedHead = toBytes(toUpload('ndjson', '', { 'Transfer-Encoding': 'chunked' }))
 
 function countTimers(): number {
   return process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
@@ -220,13 +213,6 @@ describe('an import', () => {
 })
 
 describe('the connection of an import', () => {
-  /** Sends an import and then a get over one connection, and answers the statuses. */
-  async function sendBoth(first: Buffer, url: string): Promise<number[]> {
-    const last = toBytes({ path: '/plants/7', headers: authorized })
-    const answers = await exchange(url, Buffer.concat([first, last]), { answers: 2 })
-    return answers.map(({ status }) => status)
-  }
-
   const long = `{"id":1,"name":"${'x'.repeat(3_000_000)}"}\n${toLines(2, 10)}`
   const cases: [status: number, title: string, body: string | Buffer, headers: Headers][] = [
     [200, 'success', toLines(7, 1), {}],
@@ -240,13 +226,12 @@ describe('the connection of an import', () => {
     it(`answers the next request after ${title}`, async () => {
       const service = await startService('sqlite::memory:')
       await service.create('{"id":7,"name":"Fern 7"}')
-      const first = toBytes({
-        method: 'POST',
-        path: `/plants.ndjson${query}`,
-        headers: { ...authorized, 'Content-Type': 'application/x-ndjson', ...headers },
-        body,
-      })
-      assert.deepEqual(await sendBoth(first, service.url), [status, 200])
+      const both = [toUpload('ndjson', body, headers, query), get('/plants/7')].map(toBytes)
+      const answers = await exchange(service.url, Buffer.concat(both), { answers: 2 })
+      assert.deepEqual(
+        answers.map((answer) => answer.status),
+        [status, 200],
+      )
     })
   }
 
@@ -254,14 +239,8 @@ describe('the connection of an import', () => {
     const timeouts = { headersTimeoutMs: 100, requestTimeoutMs: 200 }
     const service = await startService('sqlite::memory:', { timeouts })
     const socket = openSocket(service.url)
-    const headers = {
-      ...authorized,
-      'Content-Type': 'application/x-ndjson',
-      'Content-Encoding': 'gzip',
-      'Content-Length': '100000000',
-    }
-    const damaged = 'x'.repeat(2_000_000)
-    socket.write(toBytes({ method: 'POST', path: '/plants.ndjson', headers, body: damaged }))
+    const headers = { 'Content-Encoding': 'gzip', 'Content-Length': '100000000' }
+    socket.write(toBytes(toUpload('ndjson', 'x'.repeat(2_000_000), headers)))
     const [answer] = await once(socket, 'data')
     assert.match(String(answer), /^HTTP\/1\.1 400 /)
     const closed = new Promise((resolve) => socket.once('close', resolve))
@@ -292,14 +271,9 @@ describe('the connection of an import', () => {
   it('gets the answer of the import to broken framing, with what was stored', async () => {
     const service = await startService('sqlite::memory:')
     const chunk = toLines(0, 2)
-    const headers = {
-      ...authorized,
-      'Content-Type': 'application/x-ndjson',
-      'Transfer-Encoding': 'chunked',
-      Expect: '100-continue',
-    }
+    const headers = { 'Transfer-Encoding': 'chunked', Expect: '100-continue' }
     const socket = openSocket(service.url).setEncoding('latin1')
-    socket.write(toBytes({ method: 'POST', path: '/plants.ndjson', headers }))
+    socket.write(toBytes(toUpload('ndjson', '', headers)))
     // The import has begun.
     await once(socket, 'data')
     socket.write(`${chunk.length.toString(16)}\r\n${chunk}\r\nzz\r\n`)

@@ -6,9 +6,10 @@ import type { Timeouts } from '../../src/contract/limits.ts'
 import { maxWaiting, maxWaitingOnConnection } from '../../src/http/node/client-socket.ts'
 import { sqlite } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { authorized, json, startService, type TestService, toCreate } from '../support/service.ts'
+import { startService, type TestService, toCreate } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { exchange, openSocket, statusesOf, toBytes } from '../support/wire.ts'
+import { get, post, postChunks } from './scenarios/scenario.ts'
 
 /** Starts a service whose creates wait at a gate, without a timer that cuts their connections. */
 async function startGated(timeouts: Partial<Timeouts> = {}) {
@@ -49,9 +50,7 @@ describe('pipelined requests', () => {
   }
 
   it('are all answered when the body of the last one is broken', async () => {
-    const headers = { ...json, 'Transfer-Encoding': 'chunked' }
-    const early = toBytes({ method: 'POST', path: '/plants', headers })
-    const parts = [toCreate(1), early, Buffer.from('ZZ\r\n')]
+    const parts = [toCreate(1), postChunks(''), Buffer.from('ZZ\r\n')]
     for (const writes of [parts, [Buffer.concat(parts)]]) {
       const { socket, gate, untilRead } = await connectToSlow()
       const received = text(socket)
@@ -67,16 +66,10 @@ describe('pipelined requests', () => {
   it('keep a body in chunks of one byte while they wait', async () => {
     const { socket, gate, untilRead } = await connectToSlow()
     const received = text(socket)
-    const head = { ...json, 'Transfer-Encoding': 'chunked', Connection: 'close' }
+    const head = post('', { 'Transfer-Encoding': 'chunked', Connection: 'close' })
     const name = 'n'.repeat(500)
     const body = [...`{"id":2,"name":"${name}"}`].map((byte) => `1\r\n${byte}\r\n`).join('')
-    socket.write(
-      Buffer.concat([
-        toCreate(1),
-        toBytes({ method: 'POST', path: '/plants', headers: head }),
-        Buffer.from(body.slice(0, 1_200)),
-      ]),
-    )
+    socket.write(Buffer.concat([toCreate(1), toBytes(head), Buffer.from(body.slice(0, 1_200))]))
     await untilRead()
     gate.resolve()
     socket.write(`${body.slice(1_200)}0\r\n\r\n`)
@@ -162,10 +155,10 @@ describe('pipelined requests', () => {
   it('do not cost a client the last answer when they come after it, however many', async () => {
     const name = 'x'.repeat(700_000)
     await service.store.createPlant({ id: 20n, name })
-    const last = toBytes({ path: '/plants/20', headers: { ...authorized, Connection: 'close' } })
-    const rest = { method: 'POST', path: '/plants', headers: json, body: `"${name}${name}"` }
+    const last = toBytes(get('/plants/20', { Connection: 'close' }))
+    const rest = toBytes(post(`"${name}${name}"`))
     for (let round = 0; round < 10; round++) {
-      assert.deepEqual(await statuses(last, toBytes(rest)), [200])
+      assert.deepEqual(await statuses(last, rest), [200])
     }
   })
 

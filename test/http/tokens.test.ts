@@ -4,9 +4,10 @@ import { before, describe, it } from 'node:test'
 import { engines } from '../support/engines.ts'
 import { lowerLimit } from '../support/limits.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { json, startService, type TestService } from '../support/service.ts'
+import { startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call, openSocket, toBytes } from '../support/wire.ts'
+import { post } from './scenarios/scenario.ts'
 
 for (const engine of engines) {
   describe(`tokens on ${engine.name}`, () => {
@@ -33,11 +34,11 @@ for (const engine of engines) {
       const { record, headers: authorization } = await service.issue()
       const name = 'x'.repeat(500_000)
       for (let id = 1n; id <= 30n; id++) await service.store.createPlant({ id, name })
-      const headers = { ...json, ...authorization, Connection: 'close' }
+      const headers = { ...authorization, Connection: 'close' }
       const body = '{"id":-1,"name":"x"}'
       const socket = openSocket(service.url)
       const received = text(socket)
-      socket.write(toBytes({ method: 'POST', path: '/plants', headers, body }).subarray(0, -5))
+      socket.write(toBytes(post(body, headers)).subarray(0, -5))
       const exported = await fetch(`${service.url}/plants.ndjson`, {
         headers: { ...authorization, 'Accept-Encoding': 'identity' },
       })
@@ -67,10 +68,8 @@ for (const engine of engines) {
       const findToken = async () => assert.fail('the store was asked')
       const asked = await startService('sqlite::memory:', { store: { ...store, findToken } })
       const { token } = await asked.issue()
-      assert.equal(
-        await numberFor(asked, `${token.slice(0, -1)}${token.endsWith('0') ? '1' : '0'}`),
-        40101,
-      )
+      const wrong = token.slice(0, -1) + (token.endsWith('0') ? '1' : '0')
+      assert.equal(await numberFor(asked, wrong), 40101)
     })
 
     it('record their last use, at the latest when the service stops', async () => {
@@ -141,11 +140,8 @@ for (const engine of engines) {
         },
       })
       const socket = openSocket(waiting.url)
-      const { token, headers: own } = await waiting.issue()
-      const headers = { ...json, ...own }
-      socket.write(
-        toBytes({ method: 'POST', path: '/plants', headers, body: '{"id":' }).subarray(0, -1),
-      )
+      const { token, headers } = await waiting.issue()
+      socket.write(toBytes(post('{"id":', headers)).subarray(0, -1))
       await asked.promise
       socket.destroy()
       const left = () => waiting.log.some((line) => line.includes('broken off'))
