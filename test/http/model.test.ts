@@ -55,6 +55,16 @@ function toCommand(title: string, run: (model: Model, real: Real) => Promise<voi
   return { check: () => true, run, toString: () => title }
 }
 
+/** The pages of a list, by following `Link`. */
+async function* readPages({ call }: TestService, first: string) {
+  for (let path: string | undefined = first; path !== undefined; ) {
+    const { body, headers } = await call({ path })
+    assert.ok(body.length <= limits.pageBytes)
+    yield JSON.parse(body) as { id: number }[]
+    path = /<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]
+  }
+}
+
 const commands = [
   fc.tuple(id, text, tag).map(([key, name, plantTag]) =>
     toCommand(`create ${key}`, async (model, { service }) => {
@@ -116,15 +126,12 @@ const commands = [
         const byTag = wanted === undefined ? '' : `&tag=${encodeURIComponent(wanted)}`
         const byName = part === undefined ? '' : `&name=${encodeURIComponent(part.toUpperCase())}`
         const found: unknown[] = []
-        let path: string | undefined = `/plants?limit=${limit}&order=${way}${byTag}${byName}`
-        while (path !== undefined) {
-          const { body, headers } = await service.call({ path })
-          const page = JSON.parse(body)
+        const query = `limit=${limit}&order=${way}${byTag}${byName}`
+        for await (const page of readPages(service, `/plants?${query}`)) {
           assert.ok(page.length <= limit)
           if (part === undefined)
             assert.ok(page.length > 0 || found.length === 0, 'a link leads to an empty page')
           found.push(...page)
-          path = /<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]
         }
         const expected = [...model.plants]
           .filter(([, plant]) => wanted === undefined || plant.tag === wanted)
@@ -173,11 +180,8 @@ for (const engine of engines) {
         return changing
       })
       const seen: number[] = []
-      let path: string | undefined = '/plants?limit=7'
-      while (path !== undefined) {
-        const { body, headers } = await service.call({ path })
-        seen.push(...JSON.parse(body).map((plant: { id: number }) => plant.id))
-        path = /<([^>]+)>/.exec(headers.get('link') ?? '')?.[1]
+      for await (const page of readPages(service, '/plants?limit=7')) {
+        seen.push(...page.map((plant) => plant.id))
       }
       assert.equal(new Set(seen).size, seen.length)
       assert.deepEqual(
@@ -191,10 +195,11 @@ for (const engine of engines) {
       const tag = '/:@ ,;$?'.repeat(1_000)
       for (const id of [1, 2]) await service.create(JSON.stringify({ id, name: 'x', tag }))
       const query = tag.replaceAll(' ', '+')
-      const { headers } = await service.call({ path: `/plants?limit=1&tag=${query}` })
-      const next = /<([^>]+)>/.exec(headers.get('link') ?? '')?.[1] ?? ''
-      const { body } = await service.call({ path: next })
-      assert.equal(JSON.parse(body)[0].id, 2)
+      const pages = await Array.fromAsync(readPages(service, `/plants?limit=1&tag=${query}`))
+      assert.deepEqual(
+        pages.flat().map((plant) => plant.id),
+        [1, 2],
+      )
     })
 
     it('ends a page at 1 MiB, and links to the next one', async () => {
@@ -205,14 +210,9 @@ for (const engine of engines) {
       const longest = 'x'.repeat(limits.pageBytes - 40)
       await service.store.createPlant({ id: 6n, name: longest, tag: 'large' })
       for (const filter of ['', '&tag=large', '&name=X']) {
-        const pages: number[][] = []
-        for (let path: string | undefined = `/plants?limit=4${filter}`; path !== undefined; ) {
-          const { body, headers } = await service.call({ path })
-          pages.push(JSON.parse(body).map((plant: { id: number }) => plant.id))
-          assert.ok(body.length <= limits.pageBytes)
-          path = /<([^>]+)>/.exec(headers.get('link') ?? '')?.[1]
-        }
-        assert.deepEqual(pages, [[1, 2], [3, 4], [5], [6]])
+        const pages = await Array.fromAsync(readPages(service, `/plants?limit=4${filter}`))
+        const ids = pages.map((page) => page.map((plant) => plant.id))
+        assert.deepEqual(ids, [[1, 2], [3, 4], [5], [6]])
       }
     })
 
