@@ -12,6 +12,7 @@ import {
   type TestServiceOptions,
 } from '../support/service.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
+import { get } from './scenarios/scenario.ts'
 
 for (const engine of engines) {
   describe(`an export as a file, on ${engine.name}`, () => {
@@ -97,25 +98,19 @@ for (const engine of engines) {
       })
       const held = await holdExport(hasty.url)
       await released.promise
-      let length = 0
-      held.on('data', (chunk: Buffer) => {
-        length += chunk.length
-      })
       held.resume()
       if (!held.closed) await once(held, 'close')
-      assert.ok(length < count * name.length, 'the export was sent completely')
+      assert.ok(held.bytesRead < count * name.length, 'the export was sent completely')
     })
   })
 }
 
 describe('an export without a first piece', () => {
-  const request = { path: '/plants.ndjson', headers: {} }
-
   it('is answered as any failure, and releases its snapshot', async () => {
     const { service, closed } = await startWith(async function* () {
       yield await Promise.reject(new Error('no page'))
     })
-    const { status, headers, body } = await service.call(request)
+    const { status, headers, body } = await service.call({ path: '/plants.ndjson' })
     await closed
     assert.equal(status, 500)
     assert.equal(JSON.parse(body).error, 50000)
@@ -132,7 +127,7 @@ describe('an export without a first piece', () => {
       yield [{ id: 1n, name: 'x', version: 1n }]
     })
     const socket = openSocket(service.url)
-    socket.write(toBytes({ ...request, headers: { ...authorized, ...request.headers } }))
+    socket.write(toBytes(get('/plants.ndjson')))
     await begun.promise
     socket.destroy()
     await service.call({ path: '/healthz' })
@@ -147,8 +142,7 @@ describe('an export without a first piece', () => {
 function holdExport(url: string, headers = authorized): Promise<Socket> {
   const socket = openSocket(url)
   // A busy machine may have no first piece in time, and answers that as any failure.
-  const request = { path: '/plants.ndjson', headers: { ...headers, Connection: 'close' } }
-  socket.write(toBytes(request))
+  socket.write(toBytes(get('/plants.ndjson', { ...headers, Connection: 'close' })))
   return new Promise((resolve) => {
     socket.once('close', () => resolve(socket))
     socket.once('data', () => {
@@ -186,37 +180,31 @@ async function* walkOnce() {
   yield [{ id: 1n, name: largeName, version: 1n }]
 }
 
-interface Export {
-  readonly socket: Socket
-  /** How the connection ends, once everything has been read. */
-  readonly ended: Promise<'end' | 'ECONNRESET'>
-}
-
-/** Begins an export over HTTP/1.0, whose answer has no length and no chunks, and reads its start. */
-async function begin(url: string, accepted = 'identity'): Promise<Export> {
+/**
+ * Begins an export over HTTP/1.0, whose answer has no length and no chunks, and reads its start.
+ * Returns what reads the rest, and tells how the connection ended.
+ */
+async function begin(url: string, accepted = 'identity'): Promise<() => Promise<unknown>> {
   const socket = openSocket(url)
-  socket.write(
-    `GET /plants.ndjson HTTP/1.0\r\nAuthorization: ${authorized.Authorization}\r\nAccept-Encoding: ${accepted}\r\n\r\n`,
-  )
-  const ended = new Promise<'end' | 'ECONNRESET'>((resolve) => {
+  const request = toBytes(get('/plants.ndjson', { 'Accept-Encoding': accepted }))
+  socket.write(request.toString().replace('HTTP/1.1', 'HTTP/1.0'))
+  const ended = new Promise((resolve) => {
     socket.once('end', () => resolve('end'))
-    socket.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code as 'ECONNRESET'))
+    socket.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code))
   })
   await once(socket, 'data')
   socket.pause()
-  return { socket, ended }
-}
-
-/** Reads the rest, and tells how the connection ended. */
-function readToEnd({ socket, ended }: Export): Promise<'end' | 'ECONNRESET'> {
-  socket.resume()
-  return ended
+  return () => {
+    socket.resume()
+    return ended
+  }
 }
 
 describe('an export over HTTP/1.0', () => {
   it('ends with its connection when it is whole', async () => {
     const { service } = await startWith(walkOnce)
-    assert.equal(await readToEnd(await begin(service.url)), 'end')
+    const readToEnd = await begin(service.url)
+    assert.equal(await readToEnd(), 'end')
   })
 
   for (const accepted of ['identity', 'gzip']) {
@@ -227,23 +215,23 @@ describe('an export over HTTP/1.0', () => {
         await failing.promise
         throw new Error('no page')
       })
-      const begun = await begin(service.url, accepted)
+      const readToEnd = await begin(service.url, accepted)
       failing.resolve()
-      assert.equal(await readToEnd(begun), 'ECONNRESET')
+      assert.equal(await readToEnd(), 'ECONNRESET')
     })
   }
 
   it('ends with a reset when its client stops reading', async () => {
     const { service } = await startWith(walkForever, { stallTimeoutMs: 200 })
-    const begun = await begin(service.url)
-    while (/connections 2$/m.test((await service.call({ path: '/metrics' })).body));
-    assert.equal(await readToEnd(begun), 'ECONNRESET')
+    const readToEnd = await begin(service.url)
+    while ((await service.sample('plant_store_http_connections')) === 2);
+    assert.equal(await readToEnd(), 'ECONNRESET')
   })
 
   it('ends with a reset when the service does not wait for it any longer', async () => {
     const { service } = await startWith(walkForever, { shutdownMs: 200 })
-    const begun = await begin(service.url)
+    const readToEnd = await begin(service.url)
     assert.equal(await service.close(), 1)
-    assert.equal(await readToEnd(begun), 'ECONNRESET')
+    assert.equal(await readToEnd(), 'ECONNRESET')
   })
 })
