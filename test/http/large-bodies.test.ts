@@ -5,10 +5,11 @@ import { describe, it } from 'node:test'
 import { limits } from '../../src/contract/limits.ts'
 import { sqlite } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { json, startService } from '../support/service.ts'
+import { startService } from '../support/service.ts'
 import { waitForStall } from '../support/upload.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
+import { post } from './scenarios/scenario.ts'
 
 describe('a large body', () => {
   it('of many small chunks that nobody reads is given up after the answer', async () => {
@@ -33,16 +34,14 @@ describe('a large body', () => {
       gate.promise.then(() => store.findToken(hash))
     const service = await startService('sqlite::memory:', { store: { ...store, findToken } })
     const { headers: own } = await service.issue()
-    const headers = { ...json, ...own, 'Transfer-Encoding': 'chunked' }
     const socket = openSocket(service.url)
-    socket.write(toBytes({ method: 'POST', path: '/plants', headers }))
+    socket.write(toBytes(post('', { ...own, 'Transfer-Encoding': 'chunked' })))
     // Far more than a service and the buffers of a connection hold.
     const [part, parts] = [`186a0\r\n${' '.repeat(100_000)}\r\n`, 400]
     let taken = 0
     const send = () => {
       socket.write(part, (error) => {
-        if (error || ++taken === parts) return
-        send()
+        if (!error && ++taken < parts) send()
       })
     }
     send()
@@ -56,9 +55,8 @@ describe('a large body', () => {
   it('in chunks that were too small for a moment is read on', async () => {
     const service = await startService('sqlite::memory:')
     const { headers: own } = await service.issue()
-    const headers = { ...json, ...own, 'Transfer-Encoding': 'chunked' }
     // A token that is not known yet waits at the gate, so that the body comes first.
-    const head = toBytes({ method: 'POST', path: '/plants', headers })
+    const head = toBytes(post('', { ...own, 'Transfer-Encoding': 'chunked' }))
     const small = '1\r\n \r\n'.repeat(limits.bodyChunks + 5)
     const large = `1388\r\n${' '.repeat(5_000)}\r\n`
     const socket = openSocket(service.url).setEncoding('latin1')
@@ -70,11 +68,9 @@ describe('a large body', () => {
 
   it('that is refused may be sent to its end before its client reads the last answer', async () => {
     const service = await startService('sqlite::memory:')
-    const headers = { ...json, Connection: 'close' }
-    const body = Buffer.alloc(8_000_000)
     const socket = openSocket(service.url).pause()
     const sent = once(socket, 'finish')
-    socket.end(toBytes({ method: 'POST', path: '/plants', headers, body }))
+    socket.end(toBytes(post(Buffer.alloc(8_000_000), { Connection: 'close' })))
     await sent
     assert.match(await text(socket), /^HTTP\/1\.1 413 /)
   })
@@ -88,7 +84,7 @@ describe('a body whose client ends its side within it', () => {
   ] as const) {
     it(`is refused, and leaves nothing behind: ${JSON.stringify(framing)}`, async () => {
       const service = await startService('sqlite::memory:')
-      const head = toBytes({ method: 'POST', path: '/plants', headers: { ...json, ...framing } })
+      const head = toBytes(post('', framing))
       const received = await text(openSocket(service.url).end(head + bytes))
       assert.match(received, /^HTTP\/1\.1 400 [^\0]*"error":40000,/)
       assert.equal((await service.call({ path: '/plants/1' })).status, 404)

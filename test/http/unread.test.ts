@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { Agent, get, IncomingMessage, ServerResponse } from 'node:http'
+import { Agent, IncomingMessage, request, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
@@ -13,6 +13,7 @@ import { releaseAfterTest } from '../support/release.ts'
 import { authorized, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
+import { get } from './scenarios/scenario.ts'
 
 /** Starts a service with one plant, which takes six million bytes as JSON. */
 async function start(timeouts?: Partial<Timeouts>): Promise<TestService> {
@@ -23,7 +24,7 @@ async function start(timeouts?: Partial<Timeouts>): Promise<TestService> {
 
 /** Asks for the plant on this many connections, and reads none of the answers. */
 async function holdAnswers(service: TestService, count: number): Promise<Socket[]> {
-  const request = { path: '/plants/1', headers: { ...authorized, Connection: 'close' } }
+  const request = get('/plants/1', { Connection: 'close' })
   const sockets = Array.from({ length: count }, () => openSocket(service.url).pause())
   for (const socket of sockets) {
     socket.write(toBytes(request))
@@ -54,7 +55,7 @@ describe('answers that are not read', () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     releaseAfterTest(() => agent.destroy())
     for (let answer = 0; answer < 5; answer++) {
-      const sent = get(`${service.url}/plants/1`, { agent, headers: authorized })
+      const sent = request(`${service.url}/plants/1`, { agent, headers: authorized }).end()
       const [response] = (await once(sent, 'response')) as [IncomingMessage]
       for await (const _ of response);
       assert.equal(sent.reusedSocket, answer > 0)
@@ -131,8 +132,7 @@ describe('an idle connection', () => {
     await new Promise((resolve) => socket.once('data', resolve))
     socket.pause()
     assert.equal(await countConnections(), 2)
-    const get = toBytes({ path: '/plants?limit=1000', headers: authorized })
-    socket.write(Buffer.concat(Array(10).fill(get)))
+    socket.write(Buffer.concat(Array(10).fill(toBytes(get('/plants?limit=1000')))))
     await waitUntil(async () => (await countConnections()) === 1, 'the end of the silent one')
   })
 })
