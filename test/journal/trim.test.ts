@@ -4,14 +4,12 @@ import { boundJournal } from '../../src/journal/trim.ts'
 import type { Store } from '../../src/store/store.ts'
 import { readAll, readPage } from '../store/journal-pages.ts'
 import { engines, postgres, sqlite } from '../support/engines.ts'
+import { holdOpen, untilWaiting } from '../support/locks.ts'
 import { parseMetrics } from '../support/metrics.ts'
-import { openClient, query } from '../support/postgres.ts'
-import { releaseAfterTest } from '../support/release.ts'
 import { startService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 
 const mib = 1024 * 1024
-const anyState = { match: undefined, noneMatch: undefined }
 
 /** Makes each change a commit of its own, however many wait. */
 const bounds = { batchItems: 1, queueItems: 10_000 }
@@ -19,7 +17,7 @@ const bounds = { batchItems: 1, queueItems: 10_000 }
 async function replace(store: Store, count: number, nameLength: number): Promise<void> {
   const name = 'x'.repeat(nameLength)
   const ids = Array.from({ length: count }, (_, id) => BigInt(id))
-  await Promise.all(ids.map((id) => store.replacePlant({ id, name }, anyState)))
+  await Promise.all(ids.map((id) => store.replacePlant({ id, name }, {})))
 }
 
 async function measureAnew(store: Store): Promise<number> {
@@ -48,6 +46,9 @@ for (const engine of engines) {
       await boundJournal(store, 1).keep()
       assert.equal(await store.journalEnd(), end)
       assert.equal((await readPage(store)).events.length, 1)
+      const { last = 0 } = (await store.measureJournal(0)) ?? {}
+      assert.equal(await store.dropChanges(last), 1)
+      assert.equal(await store.dropChanges(last), 0, 'the newest stays')
     })
 
     it('measures it while several processes add to it and trim it', async () => {
@@ -87,10 +88,7 @@ for (const engine of engines) {
       assert.equal((await scrape()).get(dropped), 0)
       const name = 'x'.repeat(1_000_000)
       for (let count = 1; count <= 24; count++) {
-        await service.store.replacePlant(
-          { id: 1n, name },
-          { match: undefined, noneMatch: undefined },
-        )
+        await service.store.replacePlant({ id: 1n, name }, {})
       }
       const isBounded = async () => {
         const metrics = await scrape()
@@ -149,13 +147,10 @@ describe('the bound of the journal on PostgreSQL', () => {
     const store = await postgres.open(url, bounds)
     await replace(store, 30, 100)
     const { first = 0 } = (await store.measureJournal(0)) ?? {}
-    const other = await openClient(url)
-    releaseAfterTest(() => other.end())
-    await other.query(`BEGIN; DELETE FROM plant_store.journal WHERE seq <= ${first + 5}`)
+    const deletion = `DELETE FROM plant_store.journal WHERE seq <= ${first + 5}`
+    const other = await holdOpen(url, deletion)
     const dropping = store.dropChanges(first + 5)
-    const waiting = `SELECT FROM pg_stat_activity
-      WHERE datname = current_database() AND wait_event = 'transactionid'`
-    await waitUntil(async () => (await query(url, waiting)).length > 0, 'the drop waits')
+    await untilWaiting(url)
     await other.query('COMMIT')
     assert.equal(await dropping, 0)
   })

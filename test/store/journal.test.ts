@@ -9,8 +9,6 @@ import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { readAll, readPage } from './journal-pages.ts'
 
-const anyState = { match: undefined, noneMatch: undefined }
-
 function toText(event: JournalEvent): string {
   const { type, tokenId } = event
   const plant = toPlant(event)
@@ -44,11 +42,11 @@ for (const engine of engines) {
     it('has every change once, in order, with the plant and the token', async () => {
       await store.createPlant({ id: 1n, name: 'tab\t "quote" \\ line\n🌵', tag: '' }, 'token-1')
       await store.createPlantOnce({ id: 2n, name: 'keyed' }, { tokenId: 'token-2', key: 'a' })
-      await store.replacePlant({ id: 1n, name: 'changed' }, anyState, 'token-3')
-      await store.replacePlant({ id: 1n, name: 'changed' }, anyState, 'token-3')
-      await store.replacePlant({ id: -(2n ** 63n), name: 'put', tag: 'new' }, anyState, 'token-4')
+      await store.replacePlant({ id: 1n, name: 'changed' }, {}, 'token-3')
+      await store.replacePlant({ id: 1n, name: 'changed' }, {}, 'token-3')
+      await store.replacePlant({ id: -(2n ** 63n), name: 'put', tag: 'new' }, {}, 'token-4')
       await store.importPlants([{ id: 3n, name: 'imported' }], 'keep', 'token-5')
-      await store.deletePlant(1n, anyState, 'token-6')
+      await store.deletePlant(1n, {}, 'token-6')
       await store.createPlant({ id: 1n, name: 'again' })
       const { events } = await readPage(store)
       assert.deepEqual(events.map(toText), [
@@ -142,29 +140,13 @@ for (const engine of engines) {
       assert.deepEqual(events.map(toText), ['plant.created 3 new - -'])
     })
 
-    it('drops the oldest changes up to a row, but never the last row', async () => {
-      for (let id = 1n; id <= 5n; id++) await store.createPlant({ id, name: 'x'.repeat(100) })
-      const all = await readAll(store, 1_000)
-      const { last = 0 } = (await store.measureJournal(0)) ?? {}
-      const rest = await store.measureJournal(last - 1)
-      assert.equal(await store.dropChanges(last - 2), 3)
-      assert.equal(await store.dropChanges(last - 2), 0)
-      assert.deepEqual(await readAll(store, 1_000), all.slice(3))
-      const bytes = 2 * (rest?.bytes ?? 0)
-      const left = { first: last - 1, last, bytes, isLast: true }
-      assert.deepEqual(await store.measureJournal(0), left)
-      assert.equal(await store.dropChanges(last + 1), 1)
-      assert.deepEqual(await readAll(store, 1_000), all.slice(4))
-      assert.equal(await store.measureJournal(last), undefined)
-    })
-
     it('has the changes of one commit in one row, which pages of 1 MiB divide', async () => {
       const ids = Array.from({ length: 200 }, (_, index) => BigInt(index))
       // 8,001 bytes in UTF-8.
       const name = '中'.repeat(2_667)
       const before = await countBatches(store)
       await Promise.all(ids.map((id) => store.createPlant({ id, name })))
-      await Promise.all(ids.map((id) => store.deletePlant(id, anyState)))
+      await Promise.all(ids.map((id) => store.deletePlant(id, {})))
       const commits = (await countBatches(store)) - before
       const events = await readAll(store, 1_000)
       assert.deepEqual(
@@ -207,8 +189,8 @@ for (const engine of engines) {
       await off.createPlant({ id: 2n, name: 'alone' })
       await Promise.all([3n, 4n, 1n].map((id) => off.createPlant({ id, name: 'together' })))
       await off.createPlantOnce({ id: 5n, name: 'keyed' }, { tokenId: 't', key: 'a' })
-      await off.replacePlant({ id: 1n, name: 'replaced' }, anyState)
-      await off.deletePlant(2n, anyState)
+      await off.replacePlant({ id: 1n, name: 'replaced' }, {})
+      await off.deletePlant(2n, {})
       const imported = [1n, 6n, 7n].map((id) => ({ id, name: 'imported' }))
       await off.importPlants(imported, 'keep')
       assert.deepEqual((await readAll(on, 2)).map(toText), [
