@@ -29,6 +29,20 @@ async function openBehindProxy(options?: PostgresStoreOptions) {
   return { ...cable, store: await open(cable.proxied, options) }
 }
 
+/** Has every statement that changes plants in this way, or each row of it, run some code. */
+function addTrigger(url: string, when: string, code: string, each = 'STATEMENT') {
+  return query(
+    url,
+    `CREATE OR REPLACE FUNCTION plant_store.react() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN ${code}; RETURN NULL; END $$;
+    CREATE OR REPLACE TRIGGER react ${when} ON plant_store.plants FOR EACH ${each}
+      EXECUTE FUNCTION plant_store.react()`,
+  )
+}
+
+const toNumbers = (outcomes: PromiseSettledResult<unknown>[]): number[] =>
+  outcomes.map((outcome) => (outcome.status === 'rejected' ? outcome.reason.number : 0))
+
 const answers = (store: Store) =>
   store.ping().then(
     () => true,
@@ -98,11 +112,9 @@ describe('a PostgreSQL that goes away', () => {
     const outcomes = Promise.allSettled(writes)
     await untilWaiting(url)
     await proxy.cut()
-    const numbers = (await outcomes).map((one) =>
-      one.status === 'rejected' ? one.reason.number : 0,
-    )
     // Two batches of 512 are sent.
-    assert.deepEqual(numbers, [...Array(1_024).fill(50400), ...Array(76).fill(50301)])
+    const expected = [...Array(1_024).fill(50400), ...Array(76).fill(50301)]
+    assert.deepEqual(toNumbers(await outcomes), expected)
   })
 
   it('lets no write wait longer than the time for an answer, sent or not', async () => {
@@ -112,11 +124,8 @@ describe('a PostgreSQL that goes away', () => {
     const outcomes = await Promise.allSettled(
       Array.from({ length: 10 }, (_, id) => store.createPlant({ id: BigInt(id), name: '' })),
     )
-    const numbers = outcomes.map((outcome) =>
-      outcome.status === 'rejected' ? outcome.reason.number : 0,
-    )
     // Two batches were with the server; the others had not been sent.
-    assert.deepEqual(numbers, [50400, 50400, ...Array(8).fill(50301)])
+    assert.deepEqual(toNumbers(outcomes), [50400, 50400, ...Array(8).fill(50301)])
     await release()
     await waitUntil(async () => (await store.getPlant(1n)) !== undefined, 'the lock is released')
     // A write that was refused as not stored is not sent later.
@@ -212,25 +221,18 @@ describe('a PostgreSQL that hesitates', () => {
   it('is asked again a few times when transactions collide', async () => {
     const url = await postgres.newUrl()
     const store = await open(url)
-    await query(
+    await query(url, 'CREATE SEQUENCE plant_store.attempts')
+    await addTrigger(
       url,
-      `CREATE SEQUENCE plant_store.attempts;
-      CREATE FUNCTION plant_store.collide() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        IF nextval('plant_store.attempts') % 3 <> 0 THEN
-          RAISE EXCEPTION USING ERRCODE = '40001';
-        END IF;
-        RETURN NULL; END $$;
-      CREATE TRIGGER collide BEFORE INSERT ON plant_store.plants
-        EXECUTE FUNCTION plant_store.collide()`,
+      'BEFORE INSERT',
+      `IF nextval('plant_store.attempts') % 3 <> 0 THEN
+        RAISE EXCEPTION USING ERRCODE = '40001';
+      END IF`,
     )
     assert.equal(typeof (await store.createPlant({ id: 1n, name: '' })), 'bigint')
-    await query(
-      url,
-      `CREATE OR REPLACE FUNCTION plant_store.collide() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        PERFORM nextval('plant_store.attempts');
-        RAISE EXCEPTION USING ERRCODE = '40P01'; END $$;
-      SELECT setval('plant_store.attempts', 1, false)`,
-    )
+    const collide = "RAISE EXCEPTION USING ERRCODE = '40P01'"
+    await addTrigger(url, 'BEFORE INSERT', `PERFORM nextval('plant_store.attempts'); ${collide}`)
+    await query(url, "SELECT setval('plant_store.attempts', 1, false)")
     await assert.rejects(async () => store.createPlant({ id: 2n, name: '' }), { number: 50301 })
     const [row] = await query<{ last_value: string }>(
       url,
@@ -243,13 +245,7 @@ describe('a PostgreSQL that hesitates', () => {
   it('acknowledges no batch of which nothing was inserted, though no id is taken', async () => {
     const url = await postgres.newUrl()
     const store = await open(url)
-    await query(
-      url,
-      `CREATE FUNCTION plant_store.skip() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN RETURN NULL; END $$;
-      CREATE TRIGGER skip BEFORE INSERT ON plant_store.plants FOR EACH ROW
-        EXECUTE FUNCTION plant_store.skip()`,
-    )
+    await addTrigger(url, 'BEFORE INSERT', 'RETURN NULL', 'ROW')
     const plants = [1n, 2n].map((id) => ({ id, name: '' }))
     await assert.rejects(async () => store.importPlants(plants, 'keep'), { number: 50301 })
   })
@@ -258,19 +254,13 @@ describe('a PostgreSQL that hesitates', () => {
     const url = await postgres.newUrl()
     const store = await open(url)
     await store.createPlant({ id: 1n, name: 'old' })
-    await query(
-      url,
-      `CREATE FUNCTION plant_store.fill() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN RAISE EXCEPTION USING ERRCODE = '53100'; END $$;
-      CREATE TRIGGER fill BEFORE UPDATE ON plant_store.plants
-        EXECUTE FUNCTION plant_store.fill()`,
-    )
+    await addTrigger(url, 'BEFORE UPDATE', "RAISE EXCEPTION USING ERRCODE = '53100'")
     const plants = [1n, 2n].map((id) => ({ id, name: 'new' }))
     await assert.rejects(store.importPlants(plants, 'replace'), { number: 50700 })
     assert.equal(await store.getPlant(2n), undefined)
     assert.equal((await store.getPlant(1n))?.name, 'old')
     await store.ping()
-    await query(url, 'DROP TRIGGER fill ON plant_store.plants')
+    await query(url, 'DROP TRIGGER react ON plant_store.plants')
     assert.deepEqual(await store.importPlants(plants, 'replace'), ['replaced', 'stored'])
   })
 
@@ -305,12 +295,8 @@ describe('a PostgreSQL with other defaults', () => {
   it('leaves a write open that no standby confirmed, though warnings are off', async () => {
     const url = await newDatabaseWith({ client_min_messages: 'error' })
     const store = await postgres.open(url)
-    await query(
-      url,
-      `CREATE FUNCTION plant_store.warn() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN RAISE WARNING 'canceling wait for synchronous replication'; RETURN NULL; END $$;
-      CREATE TRIGGER warn AFTER INSERT ON plant_store.plants EXECUTE FUNCTION plant_store.warn()`,
-    )
+    const warning = "RAISE WARNING 'canceling wait for synchronous replication'"
+    await addTrigger(url, 'AFTER INSERT', warning)
     await assert.rejects(async () => store.createPlant({ id: 1n, name: '' }), { number: 50400 })
   })
 
