@@ -1,28 +1,18 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { busyTimeoutMs } from '../../src/store/sqlite/connection.ts'
 import { breakSync } from '../support/broken-sync.ts'
 import { stopClock } from '../support/clock.ts'
+import { sqlite } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { newReceiver, newSaved, newTaken } from '../support/receiver-record.ts'
-import { releaseAfterTest, runOnce } from '../support/release.ts'
 import { openSqliteStore as open } from '../support/stores.ts'
 
 function newPath(): string {
   return join(newFolder(), 'plants.db')
-}
-
-/** Holds the lock of a database until the answered function is called or the test ends. */
-function lock(path: string): () => Promise<void> {
-  const other = new DatabaseSync(path)
-  other.exec('BEGIN IMMEDIATE')
-  const release = runOnce(async () => other.close())
-  releaseAfterTest(release)
-  return release
 }
 
 describe('the writer of a SQLite store', () => {
@@ -88,7 +78,7 @@ describe('the writer of a SQLite store', () => {
     const path = newPath()
     const store = open(path)
     await store.createPlant({ id: 0n, name: 'first' })
-    const release = lock(path)
+    const release = await sqlite.block(path)
     const created = store.createPlant({ id: 1n, name: 'x' })
     await sleep(2 * busyTimeoutMs)
     assert.equal((await store.getPlant(0n))?.name, 'first')
@@ -101,7 +91,7 @@ describe('the writer of a SQLite store', () => {
   it('lets no write wait for the lock longer than the first, however many queue', async (t) => {
     const path = newPath()
     const store = open(path, { lockTimeoutMs: 1_000, batchItems: 1 })
-    lock(path)
+    await sqlite.block(path)
     const clock = stopClock(t)
     const refused: number[] = []
     for (let id = 0n; id < 10n; id++) {

@@ -41,7 +41,7 @@ for (const engine of engines) {
         start(announced)
         await waitUntil(() => announce() !== undefined, 'the journal is watched')
         await store.createPlant({ id: 1n, name: 'x' })
-        await store.deletePlant(1n, { match: undefined, noneMatch: undefined })
+        await store.deletePlant(1n, {})
         announce()?.()
         await receiver.waitFor(2)
         assert.equal(receiver.received.at(-1)?.event, 'plant.deleted')

@@ -9,7 +9,6 @@ import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver, verify } from './test-receiver.ts'
 import { add, createMany, find, prepare, start, waitForNone, waitForPause } from './test-sender.ts'
 
-const anyVersion = { match: undefined, noneMatch: undefined }
 const everyType: WebhookType[] = ['plant.created', 'plant.replaced', 'plant.deleted']
 
 for (const engine of engines) {
@@ -53,11 +52,9 @@ for (const engine of engines) {
       const ids = [101n, 102n, 103n]
       for (const id of ids) await store.createPlant({ id, name: 'v0' })
       for (let count = 1; count <= 6; count++) {
-        await Promise.all(
-          ids.map((id) => store.replacePlant({ id, name: `v${count}` }, anyVersion)),
-        )
+        await Promise.all(ids.map((id) => store.replacePlant({ id, name: `v${count}` }, {})))
       }
-      for (const id of ids) await store.deletePlant(id, anyVersion)
+      for (const id of ids) await store.deletePlant(id, {})
       await all.waitFor(8 * ids.length)
       await deletes.waitFor(ids.length)
       for (const id of ids) {
@@ -121,7 +118,7 @@ for (const engine of engines) {
         plantId === '400' && receiver.taken().length < 20 ? 503 : 200
       start(store, { retryDelaysMs: Array(1_000).fill(20) })
       await store.createPlant({ id: 400n, name: 'first' })
-      await store.replacePlant({ id: 400n, name: 'second' }, anyVersion)
+      await store.replacePlant({ id: 400n, name: 'second' }, {})
       await createMany(store, 401n, 20)
       await receiver.waitFor(22)
       const seen = receiver.received.filter(({ plantId }) => plantId === '400')
@@ -141,7 +138,7 @@ for (const engine of engines) {
       receiver.answer = ({ event }) => (event === 'plant.created' ? 418 : 200)
       start(store)
       await store.createPlant({ id: 500n, name: 'refused' })
-      await store.replacePlant({ id: 500n, name: 'taken' }, anyVersion)
+      await store.replacePlant({ id: 500n, name: 'taken' }, {})
       await receiver.waitFor(1)
       assert.equal(receiver.received.filter(({ event }) => event === 'plant.created').length, 11)
       const [failure] = await store.receivers.listDeliveries(id, 'failed')

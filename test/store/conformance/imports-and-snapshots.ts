@@ -60,11 +60,8 @@ export function testTransfers(engine: Engine, store: Store): void {
       const snapshot = await own.openSnapshot()
       releaseAfterTest(snapshot.close)
       await own.createPlant({ id: 3n, name: 'three', tag: 'a' })
-      await own.deletePlant(1n, { match: undefined, noneMatch: undefined })
-      await own.replacePlant(
-        { id: 2n, name: 'changed' },
-        { match: undefined, noneMatch: undefined },
-      )
+      await own.deletePlant(1n, {})
+      await own.replacePlant({ id: 2n, name: 'changed' }, {})
       const query = { after: undefined, tag: undefined, limit: 10 }
       const plants = (await Array.fromAsync(snapshot.walkPlants(query))).flat()
       assert.deepEqual(
