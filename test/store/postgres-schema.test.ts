@@ -1,27 +1,19 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { type Host, toAddress } from '../../src/store/postgres/address.ts'
 import { openConnection } from '../../src/store/postgres/connection.ts'
 import { listPlants } from '../../src/store/postgres/pages.ts'
-import { openPrimary } from '../../src/store/postgres/primary.ts'
-import { buildPostgresStore } from '../../src/store/postgres/store.ts'
 import type { ReceiverStore } from '../../src/store/receivers.ts'
-import {
-  type Journaling,
-  type ListQuery,
-  type Store,
-  UnusableStore,
-} from '../../src/store/store.ts'
+import { type ListQuery, type Store, UnusableStore } from '../../src/store/store.ts'
 import { postgres } from '../support/engines.ts'
 import { countCalls, fillWithTraps } from '../support/hostile-schema.ts'
-import { query } from '../support/postgres.ts'
+import { newRole, query } from '../support/postgres.ts'
 import { openProxy } from '../support/proxy.ts'
 import { newDelivery, newReceiver, newSaved, newTaken } from '../support/receiver-record.ts'
+import { openPostgresStore as open } from '../support/stores.ts'
 import { newTokenRecord } from '../support/token-record.ts'
 import { waitUntil } from '../support/wait.ts'
 
-const quiet = { onLost() {}, onFound() {} }
 const everything = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
 
 const token = newTokenRecord({ id: 'one', hash: Buffer.alloc(32, 1), name: 'One' })
@@ -138,60 +130,40 @@ function watchUses<Watched extends object>(opened: Watched) {
 
 /**
  * A database with a role for the service, and traps in every schema where its names may be looked
- * for.
+ * for. `pooled` is its address behind a pooler that does not pass `search_path` on.
  */
 async function newHostileDatabase() {
   const admin = `${await postgres.newUrl()}?search_path=pg_catalog`
   const { pathname, hostname, port } = new URL(admin)
-  const database = pathname.slice(1)
-  const role = `service_${randomBytes(6).toString('hex')}`
-  await query(admin, `CREATE ROLE ${role} LOGIN PASSWORD 'pw'`)
-  await query(admin, `GRANT CREATE ON DATABASE ${database} TO ${role}`)
+  const toRights = (role: string) => `GRANT CREATE ON DATABASE ${pathname.slice(1)} TO ${role}`
+  const [url = ''] = (await newRole(admin, toRights)).split('?')
+  const role = new URL(url).username
   await fillWithTraps(admin, 'public')
   await fillWithTraps(admin, role)
-  const toUrl = (at: number | string) => `postgres://${role}:pw@${hostname}:${at}/${database}`
-  return {
-    admin,
-    role,
-    host: hostname,
-    port: Number(port),
-    url: toUrl(port),
-    toUrl,
-    async [Symbol.asyncDispose]() {
-      await query(admin, `DROP OWNED BY ${role} CASCADE`)
-      await query(admin, `DROP ROLE ${role}`)
-    },
-  }
-}
-
-async function open(
-  url: string,
-  journaling: Journaling = 'as before',
-): Promise<Store & AsyncDisposable> {
-  const store = buildPostgresStore(await openPrimary(url, quiet, { journaling }))
-  return { ...store, [Symbol.asyncDispose]: store.close }
+  const pooler = await openProxy(hostname, Number(port), 'search_path=')
+  return { admin, role, url, pooled: pooler.toUrl(url) }
 }
 
 async function useEverythingAt(url: string): Promise<void> {
-  {
-    await using store = await open(url)
-    await useEverything(store)
-  }
+  const first = await open(url)
+  await useEverything(first)
+  await first.close()
   for (const journaling of ['off', 'on'] as const) {
-    await using store = await open(url, journaling)
+    const store = await open(url, { journaling })
     assert.equal(await store.createPlant({ id: 1n, name: 'Aloe' }), 'exists')
+    await store.close()
   }
 }
 
 describe('objects of other users of the database', () => {
   it('are called when a statement is careless', async () => {
-    await using hostile = await newHostileDatabase()
+    const hostile = await newHostileDatabase()
     await assert.rejects(query(hostile.url, "SELECT decode('tag', 0)"), /a trap was called/)
     assert.equal(await countCalls(hostile.admin), 1)
   })
 
   it('are not called, though ALTER ROLE has them searched first, by statements without a name', async () => {
-    await using hostile = await newHostileDatabase()
+    const hostile = await newHostileDatabase()
     const path = '"$user", public, pg_catalog'
     await query(hostile.admin, `ALTER ROLE ${hostile.role} SET search_path = ${path}`)
     await useEverythingAt(`${hostile.url}?prepare=false`)
@@ -199,18 +171,16 @@ describe('objects of other users of the database', () => {
   })
 
   it('are not called behind a pooler that does not pass search_path on', async () => {
-    await using hostile = await newHostileDatabase()
-    const pooler = await openProxy(hostile.host, hostile.port, 'search_path=')
-    await useEverythingAt(hostile.toUrl(pooler.port))
+    const hostile = await newHostileDatabase()
+    await useEverythingAt(hostile.pooled)
     assert.equal(await countCalls(hostile.admin), 0)
   })
 
   it('are not served behind such a pooler while a setting has them searched first', async () => {
-    await using hostile = await newHostileDatabase()
-    const pooler = await openProxy(hostile.host, hostile.port, 'search_path=')
+    const hostile = await newHostileDatabase()
     await query(hostile.admin, `ALTER ROLE ${hostile.role} SET search_path = public, pg_catalog`)
     await assert.rejects(
-      openPrimary(hostile.toUrl(pooler.port), quiet),
+      open(hostile.pooled),
       (error) =>
         error instanceof UnusableStore && /^The search_path of .*[^\n]$/.test(error.message),
     )
@@ -285,7 +255,7 @@ describe('a store that was small', () => {
     const url = await postgres.newUrl()
     await (await open(url)).close()
     const before = await countScans(url)
-    await using store = await open(url)
+    const store = await open(url)
     let nextId = 1_000_000n
     async function useStore() {
       // More often than PostgreSQL makes a plan for each execution of a statement.
