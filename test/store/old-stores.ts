@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
+import { run } from '../support/command.ts'
 import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { query } from '../support/postgres.ts'
@@ -122,6 +123,16 @@ export async function execute(url: string, toSql: (schema: string) => string): P
   }
   using db = new DatabaseSync(url.replace('sqlite:', ''))
   db.exec(toSql(''))
+}
+
+/** Requires that the check of a store finds nothing. */
+export async function assertInOrder(url: string): Promise<void> {
+  const options = { folder: newFolder(), env: { DATABASE_URL: url } }
+  const { stdout } = await run(['check', '--json'], options)
+  const found: { subject: string; state: string }[] = JSON.parse(stdout)
+  const subjects = found.filter(({ state }) => state !== 'ok').map(({ subject }) => subject)
+  // The servers of the tests do without fsync.
+  assert.deepEqual(subjects, url.startsWith('sqlite:') ? [] : ['syncs'])
 }
 
 /** Compares texts of a megabyte without printing them. */

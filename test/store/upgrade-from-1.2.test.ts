@@ -8,7 +8,15 @@ import { closeAfterTest } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver, verify } from '../webhooks/test-receiver.ts'
 import { start } from '../webhooks/test-sender.ts'
-import { assertHoldsAll, copies12, digest, execute, listAll, stores12 } from './old-stores.ts'
+import {
+  assertHoldsAll,
+  assertInOrder,
+  copies12,
+  digest,
+  execute,
+  listAll,
+  stores12,
+} from './old-stores.ts'
 
 /** The larger of the two plants that a body could not carry today. */
 const largestId = '1048576'
@@ -107,19 +115,17 @@ for (const { name, expected, newUrl } of stores12) {
     it('is copied and backed up whole, with its large plants', async () => {
       const url = await newUrl()
       const folder = newFolder()
-      const options = { folder, env: { DATABASE_URL: url } }
-      const copied = await run(['copy', '--from', url, '--to', `sqlite:${folder}/copy.db`], options)
-      assert.equal(copied.exitCode, 0, copied.stderr)
-      await assertHoldsAll(await startService(`sqlite:${folder}/copy.db`), expected)
+      const [copy, restored] = [`sqlite:${folder}/copy.db`, `sqlite:${folder}/restored.db`]
+      const succeed = async (...args: string[]) => {
+        const { exitCode, stderr } = await run(args, { folder })
+        assert.equal(exitCode, 0, stderr)
+      }
+      await succeed('copy', '--from', url, '--to', copy)
+      await assertHoldsAll(await startService(copy), expected)
       if (name !== 'SQLite') return
-      const saved = await run(['backup', `${folder}/backup.db`], options)
-      assert.equal(saved.exitCode, 0, saved.stderr)
-      const restored = await run(['restore', `${folder}/backup.db`], {
-        folder,
-        env: { DATABASE_URL: `sqlite:${folder}/restored.db` },
-      })
-      assert.equal(restored.exitCode, 0, restored.stderr)
-      await assertHoldsAll(await startService(`sqlite:${folder}/restored.db`), expected)
+      await succeed('backup', `${folder}/backup.db`, '--database', url)
+      await succeed('restore', `${folder}/backup.db`, '--database', restored)
+      await assertHoldsAll(await startService(restored), expected)
     })
   })
 }
@@ -131,15 +137,6 @@ for (const { name, expected, newUrl } of copies12) {
     await assertHoldsAll(service, expected)
     assert.equal((await service.create('{"id":6000,"name":"new"}')).status, 200)
     assert.equal((await service.call({ method: 'DELETE', path: '/plants/1000' })).status, 204)
-    const { stdout } = await run(['check', '--json'], {
-      folder: newFolder(),
-      env: { DATABASE_URL: url },
-    })
-    const found = JSON.parse(stdout).filter((one: { state: string }) => one.state !== 'ok')
-    // The servers of the tests do without fsync.
-    assert.deepEqual(
-      found.map((one: { subject: string }) => one.subject),
-      name === 'SQLite' ? [] : ['syncs'],
-    )
+    await assertInOrder(url)
   })
 }
