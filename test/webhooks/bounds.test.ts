@@ -7,7 +7,7 @@ import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver, type TestReceiver } from './test-receiver.ts'
-import { add, createMany, openStores, prepare, start } from './test-sender.ts'
+import { add, createMany, prepare, start } from './test-sender.ts'
 
 const hourMs = 60 * 60 * 1000
 const dayMs = 24 * hourMs
@@ -15,7 +15,7 @@ const dayMs = 24 * hourMs
 for (const engine of engines) {
   describe(`the bounds of the sender on ${engine.name}`, () => {
     it('let few changes wait for each of several receivers, and all of them arrive', async () => {
-      const { store } = await openStores(engine)
+      const store = await engine.open(await engine.newUrl())
       const receivers = [await openTestReceiver(), await openTestReceiver()]
       const gates = receivers.map(hold)
       const ids: string[] = []
@@ -38,7 +38,7 @@ for (const engine of engines) {
     })
 
     it('read the journal for at most eight receivers at a time', async () => {
-      const { store } = await openStores(engine)
+      const store = await engine.open(await engine.newUrl())
       for (let id = 0n; id < 20n; id++) {
         await add(store, 'http://127.0.0.1:1/')
         await createMany(store, id, 1)
@@ -78,7 +78,7 @@ for (const engine of engines) {
     })
 
     it('trim the journal by age, or three days later what an active receiver still needs', async () => {
-      const { store } = await openStores(engine)
+      const store = await engine.open(await engine.newUrl())
       const now = Date.now()
       await store.createPlant({ id: 1n, name: 'first' })
       const { id, progress } = await add(store, 'http://x/')

@@ -8,11 +8,11 @@ import { waitUntil } from '../support/wait.ts'
 import {
   announceByHand,
   createMany,
-  find,
   openTestSender,
   prepare,
   replaceMethods,
   start,
+  waitForEnd,
   waitForPause,
 } from './test-sender.ts'
 
@@ -53,9 +53,7 @@ for (const engine of engines) {
       // A renewal of the lease would wake the sender as well.
       start(failOnce(store, 'take'), { renewMs: 600_000, leaseMs: 600_000 })
       await store.createPlant({ id: 1n, name: 'unwanted' })
-      const end = await store.journalEnd()
-      const isSaved = async () => (await find(store, id)).progress.position === end
-      await waitUntil(isSaved, 'the position is saved')
+      await waitForEnd(store, id)
     })
 
     it('pauses a receiver that answers 410, though the pause is not saved at first', async () => {

@@ -7,7 +7,16 @@ import { engines } from '../support/engines.ts'
 import { watch } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver, verify } from './test-receiver.ts'
-import { add, createMany, find, prepare, start, waitForNone, waitForPause } from './test-sender.ts'
+import {
+  add,
+  createMany,
+  find,
+  prepare,
+  start,
+  waitForEnd,
+  waitForNone,
+  waitForPause,
+} from './test-sender.ts'
 
 const everyType: WebhookType[] = ['plant.created', 'plant.replaced', 'plant.deleted']
 
@@ -90,9 +99,7 @@ for (const engine of engines) {
       gate.resolve(200)
       await receiver.waitFor(40)
       assert.equal(receiver.mostAtOnce, 16)
-      const position = async () => (await find(store, id)).progress.position
-      const isSaved = async () => (await position()) === (await store.journalEnd())
-      await waitUntil(isSaved, 'the position is saved')
+      await waitForEnd(store, id)
     })
 
     it('sends again after a stop only what was on its way, though later changes were taken', async () => {

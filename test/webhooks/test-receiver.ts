@@ -41,7 +41,7 @@ export interface TestReceiver {
 }
 
 /** Starts a receiver on a free port. It is closed with the test. */
-export async function openTestReceiver(port = 0): Promise<TestReceiver> {
+export async function openTestReceiver(): Promise<TestReceiver> {
   const taken = new Set<string>()
   const here = new Map<string, number>()
   const server = http.createServer(async (request, response) => {
@@ -70,8 +70,7 @@ export async function openTestReceiver(port = 0): Promise<TestReceiver> {
     if (status >= 200 && status < 300) taken.add(received.id)
     response.writeHead(status, headers).end()
   })
-  server.listen(port, '127.0.0.1')
-  await once(server, 'listening')
+  await once(server.listen(0, '127.0.0.1'), 'listening')
   releaseAfterTest(() => {
     server.close()
     server.closeAllConnections()

@@ -17,18 +17,12 @@ const short: Partial<SenderSettings> = { retryDelaysMs: Array(10).fill(1), pollM
 
 const quiet = { debug() {}, info() {}, warn() {} } as never
 
-/** A new database with a store on it. */
-export async function openStores(engine: Engine) {
-  const url = await engine.newUrl()
-  return { url, store: await engine.open(url) }
-}
-
 /** A running receiver, and what the store knows of it: in this store, or on a new database. */
 export async function prepare(
   on: Engine | Store,
   options?: { types?: WebhookType[] },
 ): Promise<{ store: Store; receiver: TestReceiver; id: string; secrets: Secrets }> {
-  const store = 'newUrl' in on ? (await openStores(on)).store : on
+  const store = 'newUrl' in on ? await on.open(await on.newUrl()) : on
   const receiver = await openTestReceiver()
   return { store, receiver, ...(await add(store, receiver.url, options)) }
 }
@@ -75,6 +69,13 @@ export async function find(store: Store, id: string): Promise<Receiver> {
 /** Waits until the receiver is paused. */
 export function waitForPause(store: Store, id: string): Promise<void> {
   return waitUntil(async () => (await find(store, id)).state === 'paused', 'it is paused')
+}
+
+/** Waits until the receiver has been saved as being at the end of the journal. */
+export function waitForEnd(store: Store, id: string): Promise<void> {
+  const position = async () => (await find(store, id)).progress.position
+  const isSaved = async () => (await position()) === (await store.journalEnd())
+  return waitUntil(isSaved, 'the position is saved')
 }
 
 /** Waits until no change waits for the receiver. */

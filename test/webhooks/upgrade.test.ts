@@ -3,9 +3,8 @@ import { describe, it } from 'node:test'
 import { openStore, toStoreLocation } from '../../src/store/open.ts'
 import { execute, oldJournals } from '../store/old-stores.ts'
 import { closeAfterTest } from '../support/stores.ts'
-import { waitUntil } from '../support/wait.ts'
 import { openTestReceiver } from './test-receiver.ts'
-import { start } from './test-sender.ts'
+import { start, waitForEnd } from './test-sender.ts'
 
 interface Event {
   readonly position: string
@@ -72,10 +71,7 @@ for (const { name, expected, newUrl } of oldJournals) {
       assert.equal(receiver.received.length, wanted.length + 1)
       const bodies = new Map(receiver.received.map(({ id, body }) => [id, body]))
       for (const { position, plant } of wanted) assert.equal(bodies.get(position), plant)
-      await waitUntil(async () => {
-        const [found] = await store.receivers.list()
-        return found?.progress.position === (await store.journalEnd())
-      }, 'the position is saved')
+      await waitForEnd(store, 'whk_1')
       const [found] = await store.receivers.list()
       assert.deepEqual(found?.progress.ahead, [])
       const failures = await store.receivers.listDeliveries('whk_1', 'failed')
