@@ -13,14 +13,15 @@ const largest = 2n ** 63n - 1n
 export function testPlants(engine: Engine, store: Store): void {
   describe('plants', () => {
     it('keeps ids at both ends of int64 and beyond 2^53', async () => {
-      for (const id of [
+      const ids = [
         smallest,
         smallest + 1n,
         -(2n ** 53n) - 1n,
         2n ** 53n + 1n,
         largest - 1n,
         largest,
-      ]) {
+      ]
+      for (const id of ids) {
         await store.createPlant({ id, name: String(id) })
         assert.equal((await store.getPlant(id))?.name, String(id))
         assert.equal((await store.getPlant(id))?.id, id)
