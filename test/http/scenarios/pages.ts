@@ -14,28 +14,31 @@ const scripts = assets.filter(({ name }) => name.startsWith('assets/'))
 const document = JSON.stringify(buildOpenApi({ baseUrl: '/' }))
 const documentTag = `"${toAsset('openapi.json', document).hash}"`
 
-function tagOfPage(path: string): string {
-  const file = path === '/' ? 'page.html' : 'reference.html'
-  return `"${assets.find(({ name }) => name === file)?.hash}"`
-}
+const pathOf: Record<string, string> = { 'page.html': '/', 'reference.html': '/docs' }
+
+/** The entity tag of each path, for clients that know it. */
+const tags = [
+  ['/openapi.json', documentTag],
+  ...assets.map(({ name, hash }) => [pathOf[name] ?? `/${name}`, `"${hash}"`]),
+] as [path: string, tag: string][]
 
 const withoutToken: Scenario[] = [
-  answered('health', visit('/healthz'), {
-    body: '{"status":"ok"}',
-    headers: { 'cache-control': 'no-store' },
-  }),
-  answered('readiness', visit('/readyz'), {
-    body: '{"status":"ok"}',
-    headers: { 'cache-control': 'no-store' },
-  }),
+  ...['/healthz', '/readyz'].map((path) =>
+    answered(`${path} without a token`, visit(path), {
+      body: '{"status":"ok"}',
+      headers: { 'cache-control': 'no-store' },
+    }),
+  ),
   answered('the OpenAPI document', visit('/openapi.json'), {
     body: /^\{"openapi":"3\.1\.0".*"url":"\/".*"minimum":-9223372036854775808/,
     headers: { 'cache-control': 'no-cache', etag: /^"[\w-]{12}"$/, vary: 'Accept-Encoding' },
   }),
-  answered(
-    'the OpenAPI document that is known',
-    visit('/openapi.json', { 'If-None-Match': documentTag }),
-    { status: 304, body: '', headers: { etag: documentTag } },
+  ...tags.map(([path, etag]) =>
+    answered(`${path} that is known`, visit(path, { 'If-None-Match': etag }), {
+      status: 304,
+      body: '',
+      headers: { etag },
+    }),
   ),
   ...['/', '/docs', '/openapi.json'].map((path) =>
     answered(`${path} for a client that has any`, visit(path, { 'If-None-Match': '*' }), {
@@ -58,29 +61,12 @@ const withoutToken: Scenario[] = [
     answered(`the web page ${path} for a browser`, visit(path, { 'Accept-Encoding': 'gzip, br' }), {
       headers: { 'content-encoding': 'gzip', vary: 'Accept-Encoding' },
     }),
-    answered(
-      `the web page ${path} that is known`,
-      visit(path, { 'If-None-Match': tagOfPage(path) }),
-      {
-        status: 304,
-        body: '',
-        headers: { etag: tagOfPage(path) },
-      },
-    ),
   ]),
-  ...scripts.flatMap(({ name, hash }) => [
+  ...scripts.map(({ name }) =>
     answered(`the file ${name}`, visit(`/${name}`), {
       headers: { 'cache-control': /immutable/, 'content-type': /./ },
     }),
-    answered(
-      `the file ${name} that is known`,
-      visit(`/${name}`, { 'If-None-Match': `"${hash}"` }),
-      {
-        status: 304,
-        body: '',
-      },
-    ),
-  ]),
+  ),
   refused(40400, 'a file that does not exist', visit('/assets/page.js')),
   answered('health without a valid token', visit('/healthz', { Authorization: 'Basic x' }), {
     headers: { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' },

@@ -81,13 +81,9 @@ const asked = `Connection: keep-alive\r\nAuthorization: ${Authorization}\r\n\r\n
 /** An idle connection is announced with the time that it is kept, unless the answer closes it. */
 const idle: Scenario[] = [
   answered('a request whose connection is kept', visit('/healthz'), kept),
-  answered(
-    'the last request of its connection',
-    visit('/healthz', { Connection: 'close' }),
-    closed,
-  ),
-  answered('HTTP/1.0 that is not kept', 'GET /healthz HTTP/1.0\r\nHost: a\r\n\r\n', closed),
   answered('HTTP/1.0 that asks to be kept', `GET /plants HTTP/1.0\r\n${asked}`, kept),
+  answered('the last request', visit('/healthz', { Connection: 'close' }), closed),
+  answered('HTTP/1.0 that is not kept', 'GET /healthz HTTP/1.0\r\nHost: a\r\n\r\n', closed),
   answered('an export over HTTP/1.0', `GET /plants.csv HTTP/1.0\r\n${asked}`, closed),
   refused(
     40100,
