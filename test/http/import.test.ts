@@ -51,8 +51,7 @@ for (const engine of engines) {
     })
 
     it('lets others create plants meanwhile', async () => {
-      const store = await engine.open(await engine.newUrl())
-      const service = await startService('sqlite::memory:', { store })
+      const service = await startService(await engine.newUrl())
       const upload = startUpload(service.url, 'ndjson')
       let isOver = false
       const sending = (async () => {
@@ -72,8 +71,8 @@ for (const engine of engines) {
     })
 
     it('ends when its token is revoked, and says what is stored', async () => {
-      const store = await engine.open(await engine.newUrl())
-      const service = await startService('sqlite::memory:', { store })
+      const service = await startService(await engine.newUrl())
+      const { store } = service
       const { headers, record } = await service.issue()
       const upload = startUpload(service.url, 'ndjson', { headers })
       await upload.send(toLines(0, 1_500))
@@ -108,20 +107,17 @@ for (const engine of engines) {
     })
 
     it('keeps the lines before the end of a body that is cut short, and no half line', async () => {
-      const store = await engine.open(await engine.newUrl())
-      const service = await startService('sqlite::memory:', { store })
-      for (const framing of ['Content-Length', 'chunks']) {
-        const isLong = framing === 'Content-Length'
-        const upload = startUpload(service.url, 'ndjson', {
-          ...(isLong && { headers: { 'Content-Length': '100000' } }),
-        })
-        await upload.send(`${toLines(isLong ? 0 : 100, 3)}{"id":77,"name":"ha`)
+      const service = await startService(await engine.newUrl())
+      // By its length, and in chunks.
+      for (const headers of [{ 'Content-Length': '100000' }, {}]) {
+        const upload = startUpload(service.url, 'ndjson', { headers })
+        await upload.send(`${toLines('Content-Length' in headers ? 0 : 100, 3)}{"id":77,"name":"ha`)
         upload.request.socket?.end()
         const { status, error, message } = await upload.answer
         assert.deepEqual([status, error], [400, 40000])
         assert.match(message, /ended before the request did\. Imported before that: 3 stored\./)
       }
-      assert.equal(await countPlants(store), 6)
+      assert.equal(await countPlants(service.store), 6)
     })
   })
 }
