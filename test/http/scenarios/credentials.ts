@@ -72,21 +72,13 @@ const written: Scenario[] = [
   ),
 ]
 
+const asReader = { Authorization: `Bearer ${readerToken}` }
+const asWriter = { Authorization: `Bearer ${writerToken}` }
+
 const scopes: Scenario[] = [
-  answered(
-    'a get with a token that only reads',
-    get('/plants/1', { Authorization: `Bearer ${readerToken}` }),
-  ),
-  refused(
-    40300,
-    'a missing scope, before a broken body',
-    post('no JSON', { Authorization: `Bearer ${readerToken}` }),
-  ),
-  refused(
-    40300,
-    'a missing scope, before a wrong id',
-    get('/plants/no-id', { Authorization: `Bearer ${writerToken}` }),
-  ),
+  answered('a get with a token that only reads', get('/plants/1', asReader)),
+  refused(40300, 'a missing scope, before a broken body', post('no JSON', asReader)),
+  refused(40300, 'a missing scope, before a wrong id', get('/plants/no-id', asWriter)),
 ]
 
 /** Tokens and scopes. */

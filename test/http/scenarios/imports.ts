@@ -24,6 +24,8 @@ const csvLines = ['id,name\n', `87,${longName.slice(3)}`, `88,${longName.slice(3
 const markInChunks = Buffer.from('1\r\n\xef\r\n2\r\n\xbb\xbf\r\n0\r\n\r\n', 'latin1')
 const doubleRule = '?on-conflict=fail&on-conflict=fail'
 
+const csv = (body: string, query: string) => upload('csv', body, {}, `?${query}`)
+
 const taken: Scenario[] = [
   answered('an import', upload('ndjson', '{"id":80,"name":"a"}\n{"id":81,"name":"b","tag":""}'), {
     body: `{"lines":2,"stored":2,"alreadyThere":0,${nothing}}`,
@@ -66,11 +68,9 @@ const taken: Scenario[] = [
     upload('ndjson', '{"id":80,"name":"other"}', {}, '?on-conflict=skip'),
     { body: /"skipped":1,"conflicts":0,"invalid":0,"refused":\[\],"refusedInAll":0}$/ },
   ),
-  answered(
-    'an import that replaces',
-    upload('csv', 'id,name\n80,other\n', {}, '?on-conflict=replace'),
-    { body: /"alreadyThere":0,"replaced":1,/ },
-  ),
+  answered('an import that replaces', csv('id,name\n80,other\n', 'on-conflict=replace'), {
+    body: /"alreadyThere":0,"replaced":1,/,
+  }),
 ]
 
 const everyFormat: Scenario[] = formatNames.flatMap((format) => {
@@ -140,18 +140,14 @@ const headers: Scenario[] = ['1,a\n', '"id\n'].map((body) =>
 
 /** Delimiters that are said. */
 const delimiters: Scenario[] = [
-  answered(
-    'CSV with its delimiter',
-    upload('csv', 'id;name\n80;other\n', {}, '?delimiter=semicolon'),
-    {
-      body: /"alreadyThere":1,/,
-    },
-  ),
-  refused(40003, 'CSV with another delimiter', upload('csv', 'id;name\n', {}, '?delimiter=comma'), {
+  answered('CSV with its delimiter', csv('id;name\n80;other\n', 'delimiter=semicolon'), {
+    body: /"alreadyThere":1,/,
+  }),
+  refused(40003, 'CSV with another delimiter', csv('id;name\n', 'delimiter=comma'), {
     body: /Line 1: The first line must name the columns .* It is: \\"id;name\\"\. Nothing was/,
   }),
   ...['delimiter=%3B', 'delimiter=', 'delimiter=Tab', 'delimiter=tab&delimiter=tab'].map((query) =>
-    refused(40005, `CSV with ${query}`, upload('csv', 'id,name\n', {}, `?${query}`), {
+    refused(40005, `CSV with ${query}`, csv('id,name\n', query), {
       body: /delimiter (must be comma, semicolon or tab|is given twice: send it once)/,
     }),
   ),
@@ -163,7 +159,7 @@ const ndjsonTrials: Scenario[] = [
   }),
   answered(
     'an import that is said to be no dry run, with a conflict',
-    upload('csv', 'id,name\n80,mine\n', {}, '?on-conflict=replace&dry-run=false'),
+    csv('id,name\n80,mine\n', 'on-conflict=replace&dry-run=false'),
     { body: /"replaced":1,/ },
   ),
 ]
@@ -176,10 +172,10 @@ const columns: Scenario[] = [
   answered('columns that are not stored', upload('csv', 'id,name,,Price,Price\n80,mine,,1,2\n'), {
     body: /"header":"id,name,,Price,Price","ignoredColumns":\["Price","Price"\]}$/,
   }),
-  refused(40003, 'a dry run', upload('csv', 'Nr\n', {}, '?dry-run=true'), {
+  refused(40003, 'a dry run', csv('Nr\n', 'dry-run=true'), {
     body: /This was a dry run: nothing was stored\."}$/,
   }),
-  refused(40005, 'a dry run of another kind', upload('csv', 'id,name\n', {}, '?dry-run=yes')),
+  refused(40005, 'a dry run of another kind', csv('id,name\n', 'dry-run=yes')),
 ]
 
 /** Files that spreadsheets write. They hold the same plants, in a store of their own. */

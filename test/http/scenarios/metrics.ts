@@ -8,14 +8,12 @@ const prometheusText = {
   headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8', vary: 'Accept' },
 }
 
+const own = { Authorization: `Bearer ${metricsToken}` }
+
 /** The metrics of the operator. */
 export const metrics: Scenario[] = [
   answered('metrics', get('/metrics'), prometheusText),
-  answered(
-    'metrics with a token that may read nothing else',
-    get('/metrics', { Authorization: `Bearer ${metricsToken}` }),
-    prometheusText,
-  ),
+  answered('metrics with a token that may read no plants', get('/metrics', own), prometheusText),
   answered('metrics as Prometheus asks for them', get('/metrics', { Accept: byPrometheus }), {
     body: /\n# EOF\n$/,
     headers: { 'content-type': 'application/openmetrics-text; version=1.0.0; charset=utf-8' },
@@ -23,9 +21,5 @@ export const metrics: Scenario[] = [
   ...['*/*', 'text/*', 'text/plain', 'application/json', ''].map((Accept) =>
     answered(`metrics with "Accept: ${Accept}"`, get('/metrics', { Accept }), prometheusText),
   ),
-  refused(
-    40300,
-    'a get with a token that may read only metrics',
-    get('/plants/1', { Authorization: `Bearer ${metricsToken}` }),
-  ),
+  refused(40300, 'a get with a token that may read only metrics', get('/plants/1', own)),
 ]
