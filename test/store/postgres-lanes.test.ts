@@ -137,6 +137,16 @@ describe('a small write of PostgreSQL', () => {
     assert.equal(await store.revokeToken('one', 7), 'revoked before')
     assert.equal((await store.findToken(token.hash))?.revokedAt, 5)
   })
+
+  it('is unconfirmed when the operator ends its connection', async () => {
+    const { url, store } = await openStore(60_000)
+    await lock(url, 'tokens')
+    const revoked = assert.rejects(store.revokeToken('one', 5), { number: 50400 })
+    await untilWaiting(url)
+    const waiting = "datname = current_database() AND wait_event_type = 'Lock'"
+    await query(url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${waiting}`)
+    await revoked
+  })
 })
 
 describe('the lease of a receiver whose row is locked', () => {
@@ -173,21 +183,6 @@ describe('a resend beside a removal of its receiver', () => {
     assert.deepEqual(await store.receivers.listDeliveries('whk_1', 'waiting'), [])
     assert.match(stderr, /^No receiver in \S+ has the id whk_1\./)
     assert.equal(exitCode, 78)
-  })
-})
-
-describe('a write of PostgreSQL', () => {
-  it('is unconfirmed when the operator ends its connection', async () => {
-    const { url, store } = await openStore(60_000)
-    await lock(url, 'tokens')
-    const revoked = assert.rejects(store.revokeToken('one', 5), { number: 50400 })
-    await untilWaiting(url, 1)
-    await query(
-      url,
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-       WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-    )
-    await revoked
   })
 })
 
