@@ -17,10 +17,7 @@ import {
   stores12,
 } from './old-stores.ts'
 
-for (const [release, stores] of [
-  ['1.0.0', oldStores],
-  ['1.2.0', stores12],
-] as const) {
+for (const [release, stores] of Object.entries({ '1.0.0': oldStores, '1.2.0': stores12 })) {
   for (const { name, expected, newUrl } of stores) {
     it(`a store of release ${release} on ${name} holds every plant and token`, async () => {
       const service = await startService(await newUrl())
