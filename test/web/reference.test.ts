@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { browserMissing } from '../support/browser.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
-import { checkAccessibility, requireLightView, visit } from './visit.ts'
+import { checkAccessibility, visit } from './visit.ts'
 
 // Imported by its URL, because the types of a browser are not those of this program.
 const { toCurl } = await import(
@@ -76,10 +76,6 @@ describe('the reference', { skip: browserMissing }, () => {
       assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 390)
       await checkAccessibility(page)
     }
-  })
-
-  it('takes at most 12 requests and 80,000 bytes to be shown, and nothing moves', async () => {
-    await requireLightView(`${service.url}/docs`, 'Create a plant', 80_000)
   })
 
   it('asks for a token, stores a plant, reads it with every digit, and shows refusals as they came', async () => {

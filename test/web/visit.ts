@@ -153,35 +153,3 @@ export async function checkAccessibility(page: Page, disabled: readonly string[]
   )
   assert.deepEqual(violations, [])
 }
-
-/** Opens a page that nothing is cached of: it takes few requests and bytes, and nothing moves. */
-export async function requireLightView(url: string, last: string, maxBytes: number): Promise<void> {
-  const browser = await startBrowser()
-  const page = await browser.newPage()
-  const session = await page.context().newCDPSession(page)
-  const requests: string[] = []
-  let bytes = 0
-  session.on('Network.requestWillBeSent', ({ request }) => requests.push(request.url))
-  session.on('Network.dataReceived', ({ encodedDataLength }) => {
-    bytes += encodedDataLength
-  })
-  session.on('Network.responseReceived', ({ response }) => {
-    bytes += response.encodedDataLength
-  })
-  await session.send('Network.enable')
-  await page.addInitScript(`
-    window.shift = 0
-    new PerformanceObserver((list) => {
-      for (const entry of list.getEntries()) window.shift += entry.value
-    }).observe({ type: 'layout-shift', buffered: true })`)
-  await page.goto(url)
-  await page.getByText(last, { exact: true }).first().waitFor()
-  await page.waitForLoadState('load')
-  const shift = Number(await page.evaluate('window.shift'))
-  await page.close()
-  const { origin } = new URL(url)
-  assert.ok(requests.length <= 12, `${requests.length} requests`)
-  assert.ok(requests.every((request) => request.startsWith(`${origin}/`)))
-  assert.ok(bytes <= maxBytes, `${bytes} bytes`)
-  assert.ok(shift < 0.01, `layout shift ${shift}`)
-}
