@@ -18,81 +18,76 @@ const isMissing =
   process.platform === 'win32' || spawnSync('bash', ['-c', 'curl --version']).status !== 0
 
 for (const name of ['README.md', 'docs/tutorial.md']) {
-  describe(name, { skip: isMissing && 'bash or curl is not installed' }, () => {
-    it('has commands that print what it shows', { timeout: 120_000 }, async () => {
-      const examples = [...readPage(name).matchAll(example)]
-        .filter(([, commands = '']) => commands !== 'npm start\n')
-        .map(([, commands = '', shown]) => ({ commands, shown }))
-      assert.ok(examples.length >= 2)
-      const folder = realpathSync(newFolder())
-      symlinkSync(join(root, 'docs'), join(folder, 'docs'))
-      const { child, waitFor, ended, output } = start(['serve', '--port', '0'], { folder })
-      const [, url = ''] = await waitFor(/address +http:\/\/(\S+)[\s\S]*\n {2}curl /)
-      const [, banner = ''] = /^```\n(Plant Store [\s\S]*?)```/m.exec(readPage(name)) ?? []
-      if (banner !== '') assert.equal(simplify(output.stdout, url, folder), simplify(banner))
-      const [first = ''] = banner === '' ? [] : (/^ {2}curl .*$/m.exec(output.stdout) ?? [])
-      const port = await findFreePort()
-      const program = [`${prelude}${first}\n`, ...examples.map(({ commands }) => commands)]
-        .join('echo @@@\n')
-        .replaceAll(/(127\.0\.0\.1|localhost):3000/g, url)
-        .replaceAll('127.0.0.1:4000', `127.0.0.1:${port}`)
-        // A person types slower than a program starts to listen.
-        .replaceAll(
-          / &$/gm,
-          ` & until command curl -so /dev/null 127.0.0.1:${port}; do sleep 0.1; done`,
-        )
-        .replaceAll('plant-store/client', client)
-      const { stdout } = spawnSync('bash', ['-c', program], {
-        cwd: folder,
-        env: { PATH: process.env.PATH, NODE: process.execPath, ROOT: root, PORT: String(port) },
-        encoding: 'utf8',
-        timeout: 100_000,
-      })
-      child.kill()
-      await ended
-      const [answer = '', ...printed] = stdout.split('@@@\n')
-      assert.ok(readPage(name).includes(`\`\`\`\n${answer}\`\`\``) || first === '', answer)
-      for (const [index, { commands, shown = '' }] of examples.entries()) {
-        const actual = simplify(printed[index] ?? '', url, folder)
-        assert.equal(actual, simplify(shown), commands)
-      }
+  const skip = isMissing && 'bash or curl is not installed'
+  it(`${name} has commands that print what it shows`, { skip, timeout: 120_000 }, async () => {
+    const examples = [...readPage(name).matchAll(example)]
+      .filter(([, commands = '']) => commands !== 'npm start\n')
+      .map(([, commands = '', shown]) => ({ commands, shown }))
+    assert.ok(examples.length >= 2)
+    const folder = realpathSync(newFolder())
+    symlinkSync(join(root, 'docs'), join(folder, 'docs'))
+    const { child, waitFor, ended, output } = start(['serve', '--port', '0'], { folder })
+    const [, url = ''] = await waitFor(/address +http:\/\/(\S+)[\s\S]*\n {2}curl /)
+    const [, banner = ''] = /^```\n(Plant Store [\s\S]*?)```/m.exec(readPage(name)) ?? []
+    if (banner !== '') assert.equal(simplify(output.stdout, url, folder), simplify(banner))
+    const [first = ''] = banner === '' ? [] : (/^ {2}curl .*$/m.exec(output.stdout) ?? [])
+    const port = await findFreePort()
+    const program = [`${prelude}${first}\n`, ...examples.map(({ commands }) => commands)]
+      .join('echo @@@\n')
+      .replaceAll(/(127\.0\.0\.1|localhost):3000/g, url)
+      .replaceAll('127.0.0.1:4000', `127.0.0.1:${port}`)
+      // A person types slower than a program starts to listen.
+      .replaceAll(
+        / &$/gm,
+        ` & until command curl -so /dev/null 127.0.0.1:${port}; do sleep 0.1; done`,
+      )
+      .replaceAll('plant-store/client', client)
+    const { stdout } = spawnSync('bash', ['-c', program], {
+      cwd: folder,
+      env: { PATH: process.env.PATH, NODE: process.execPath, ROOT: root, PORT: String(port) },
+      encoding: 'utf8',
+      timeout: 100_000,
     })
+    child.kill()
+    await ended
+    const [answer = '', ...printed] = stdout.split('@@@\n')
+    assert.ok(readPage(name).includes(`\`\`\`\n${answer}\`\`\``) || first === '', answer)
+    for (const [index, { commands, shown = '' }] of examples.entries()) {
+      const actual = simplify(printed[index] ?? '', url, folder)
+      assert.equal(actual, simplify(shown), commands)
+    }
   })
 }
 
-describe('docs/ARCHITECTURE.md', () => {
-  it('names files that are there', () => {
-    const rows = [...readPage('docs/ARCHITECTURE.md').matchAll(/^\| ([\w/]+) \| (`.*) \|$/gm)]
-    const named = rows.flatMap(([, room = '', text = '']) =>
-      [...text.matchAll(/`([\w/-]+\.(?:ts|md))`/g)].map(([, file = '']) => join(room, file)),
-    )
-    assert.ok(named.length > 30)
-    const isThere = (file: string) =>
-      existsSync(join(root, 'src', file)) || existsSync(join(root, file))
-    assert.deepEqual(
-      named.filter((file) => !isThere(file)),
-      [],
-    )
-  })
+it('docs/ARCHITECTURE.md names files that are there', () => {
+  const rows = [...readPage('docs/ARCHITECTURE.md').matchAll(/^\| ([\w/]+) \| (`.*) \|$/gm)]
+  const named = rows.flatMap(([, room = '', text = '']) =>
+    [...text.matchAll(/`([\w/-]+\.(?:ts|md))`/g)].map(([, file = '']) => join(room, file)),
+  )
+  assert.ok(named.length > 30)
+  const isThere = (file: string) =>
+    existsSync(join(root, 'src', file)) || existsSync(join(root, file))
+  assert.deepEqual(
+    named.filter((file) => !isThere(file)),
+    [],
+  )
 })
 
-describe('test/README.md', () => {
-  it('names tests that are there, and so does docs/reliability.md', () => {
-    const rows = readPage('test/README.md').matchAll(/^\| .* \| (`.*) \|$/gm)
-    const suites = readPage('docs/reliability.md').matchAll(/^\| ((?:`[\w/.-]+`(?:, )?)+)/gm)
-    const toNames = ([, cell = '']: RegExpExecArray) =>
-      [...cell.matchAll(/`([\w/.-]+)`/g)].map(([, name = '']) => name)
-    const promised = [...rows].flatMap(toNames).map((name) => `test/${name}`)
-    const tried = [...suites].flatMap(toNames)
-    assert.ok(promised.length > 100 && tried.length > 30)
-    const isThere = (name: string) =>
-      ['', '.ts', '.test.ts'].some((ending) => existsSync(join(root, name + ending)))
-    const inFaults = (name: string) => (name.includes('/') ? name : `test/faults/${name}`)
-    assert.deepEqual(
-      [...promised, ...tried.map(inFaults)].filter((name) => !isThere(name)),
-      [],
-    )
-  })
+it('test/README.md names tests that are there, and so does docs/reliability.md', () => {
+  const rows = readPage('test/README.md').matchAll(/^\| .* \| (`.*) \|$/gm)
+  const suites = readPage('docs/reliability.md').matchAll(/^\| ((?:`[\w/.-]+`(?:, )?)+)/gm)
+  const toNames = ([, cell = '']: RegExpExecArray) =>
+    [...cell.matchAll(/`([\w/.-]+)`/g)].map(([, name = '']) => name)
+  const promised = [...rows].flatMap(toNames).map((name) => `test/${name}`)
+  const tried = [...suites].flatMap(toNames)
+  assert.ok(promised.length > 100 && tried.length > 30)
+  const isThere = (name: string) =>
+    ['', '.ts', '.test.ts'].some((ending) => existsSync(join(root, name + ending)))
+  const inFaults = (name: string) => (name.includes('/') ? name : `test/faults/${name}`)
+  assert.deepEqual(
+    [...promised, ...tried.map(inFaults)].filter((name) => !isThere(name)),
+    [],
+  )
 })
 
 describe('the pages', () => {

@@ -70,18 +70,14 @@ describe('startPlantStore', () => {
   })
 })
 
-describe('docs/testing.md', () => {
-  it('has an example that runs and prints what its comments say', async () => {
-    const page = readFileSync(new URL('../docs/testing.md', import.meta.url), 'utf8')
-    const [, example = ''] = /^```ts\n([\s\S]*?)^```$/m.exec(page) ?? []
-    const program = join(newFolder(), 'example.mts')
-    writeFileSync(program, example.replace('plant-store/testing', source))
-    const expected = [...example.matchAll(/console\.log\(.*\) \/\/ (.*\n)/g)].map(
-      ([, text]) => text,
-    )
-    assert.equal(expected.length, 2)
-    assert.equal(await runNode(import.meta.dirname, [program]), expected.join(''))
-  })
+it('docs/testing.md has an example that prints what its comments say', async () => {
+  const page = readFileSync(new URL('../docs/testing.md', import.meta.url), 'utf8')
+  const [, example = ''] = /^```ts\n([\s\S]*?)^```$/m.exec(page) ?? []
+  const program = join(newFolder(), 'example.mts')
+  writeFileSync(program, example.replace('plant-store/testing', source))
+  const expected = [...example.matchAll(/console\.log\(.*\) \/\/ (.*\n)/g)].map(([, text]) => text)
+  assert.equal(expected.length, 2)
+  assert.equal(await runNode(import.meta.dirname, [program]), expected.join(''))
 })
 
 describe('reset', () => {

@@ -135,39 +135,33 @@ describe('the architecture', () => {
   })
 })
 
-describe('the README', () => {
-  it('shows the version of this checkout, wherever it shows one', () => {
-    const readme = readFileSync(join(root, 'README.md'), 'utf8')
-    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-    const shown = readme.match(/(?<=Plant Store |plant-store-)\d+\.\d+\.\d+[-.\w]*?(?=\s|\.tgz)/g)
-    assert.deepEqual(shown, [version])
-  })
+it('the README shows the version of this checkout, wherever it shows one', () => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8')
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const shown = readme.match(/(?<=Plant Store |plant-store-)\d+\.\d+\.\d+[-.\w]*?(?=\s|\.tgz)/g)
+  assert.deepEqual(shown, [version])
 })
 
-describe('the repository', () => {
-  it('names no address of its own: it has none', () => {
-    const pages = globSync('{*,client/*,docs/**/*,deploy/*}.{md,json,yaml}', { cwd: root })
-    assert.ok(pages.length > 50)
-    const own = /(git clone|:\/\/[\w.]+\/plant-store|"(homepage|repository|bugs)":)/
-    assert.deepEqual(
-      pages.filter((page) => page !== 'package-lock.json' && own.test(read(page))),
-      [],
-    )
-  })
-})
-
-describe('the dependencies', () => {
-  const { dependencies, devDependencies } = JSON.parse(
-    readFileSync(join(root, 'package.json'), 'utf8'),
+it('the repository names no address of its own: it has none', () => {
+  const pages = globSync('{*,client/*,docs/**/*,deploy/*}.{md,json,yaml}', { cwd: root })
+  assert.ok(pages.length > 50)
+  const own = /(git clone|:\/\/[\w.]+\/plant-store|"(homepage|repository|bugs)":)/
+  assert.deepEqual(
+    pages.filter((page) => page !== 'package-lock.json' && own.test(read(page))),
+    [],
   )
-  const reasons = readFileSync(join(root, 'docs', 'dependencies.md'), 'utf8')
-
-  for (const name of Object.keys({ ...dependencies, ...devDependencies })) {
-    it(`have a reason in the docs: ${name}`, () => {
-      assert.match(reasons, new RegExp(`\\| \`${name}\` \\|`))
-    })
-  }
 })
+
+const { dependencies, devDependencies } = JSON.parse(
+  readFileSync(join(root, 'package.json'), 'utf8'),
+)
+const reasons = readFileSync(join(root, 'docs', 'dependencies.md'), 'utf8')
+
+for (const name of Object.keys({ ...dependencies, ...devDependencies })) {
+  it(`the docs have a reason for the dependency ${name}`, () => {
+    assert.match(reasons, new RegExp(`\\| \`${name}\` \\|`))
+  })
+}
 
 /** The files that a file imports. */
 function findSources(file: string): string[] {

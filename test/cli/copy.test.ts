@@ -51,32 +51,30 @@ async function fill(engine: Engine) {
 
 for (const source of engines) {
   for (const destination of engines) {
-    describe(`plant-store copy from ${source.name} to ${destination.name}`, () => {
-      it('copies plants, entity tags and tokens, and can be run again', async () => {
-        const { url, store, token, gone, version } = await fill(source)
-        const to = await destination.newUrl()
-        const env = { DATABASE_URL: url }
-        const exported = await ends('export --quiet', 0, '', { folder: newFolder(), env })
-        const checksum = createHash('sha256').update(exported).digest('hex')
-        const summary = `Copied: 2,500 plants and the tokens; both stores have the checksum ${checksum}.\n`
-        // A slow machine shows progress before it.
-        const said = new RegExp(`^(copy: .*\n)*${RegExp.escape(summary)}$`)
-        await endsWith(copy(url, to), 0, said)
-        await store.revokeToken(gone.record.id, Date.now())
-        await store.close()
-        await endsWith(copy(url, to), 0, said)
+    it(`copy from ${source.name} to ${destination.name} brings plants, ETags and tokens`, async () => {
+      const { url, store, token, gone, version } = await fill(source)
+      const to = await destination.newUrl()
+      const env = { DATABASE_URL: url }
+      const exported = await ends('export --quiet', 0, '', { folder: newFolder(), env })
+      const checksum = createHash('sha256').update(exported).digest('hex')
+      const summary = `Copied: 2,500 plants and the tokens; both stores have the checksum ${checksum}.\n`
+      // A slow machine shows progress before it.
+      const said = new RegExp(`^(copy: .*\n)*${RegExp.escape(summary)}$`)
+      await endsWith(copy(url, to), 0, said)
+      await store.revokeToken(gone.record.id, Date.now())
+      await store.close()
+      await endsWith(copy(url, to), 0, said)
 
-        const service = await startService(to)
-        const ask = (secret: string) =>
-          call(service.url, {
-            path: '/plants/-900',
-            headers: { Authorization: `Bearer ${secret}` },
-          })
-        const answer = await ask(token)
-        assert.equal(answer.status, 200)
-        assert.equal(answer.headers.get('etag'), `"${version?.toString(16)}"`)
-        assert.equal((await ask(gone.token)).status, 401)
-      })
+      const service = await startService(to)
+      const ask = (secret: string) =>
+        call(service.url, {
+          path: '/plants/-900',
+          headers: { Authorization: `Bearer ${secret}` },
+        })
+      const answer = await ask(token)
+      assert.equal(answer.status, 200)
+      assert.equal(answer.headers.get('etag'), `"${version?.toString(16)}"`)
+      assert.equal((await ask(gone.token)).status, 401)
     })
   }
 }

@@ -129,19 +129,19 @@ describe('plant-store export', () => {
 
 const shim = compileShim()
 
-describe('a file that export writes', { skip: shim.skip }, () => {
-  for (const name of ['plants.csv', 'plants.csv.gz']) {
-    it(`is synced before it gets its name, and the folder afterwards: ${name}`, async () => {
-      const folder = await newStore()
-      const trace = join(newFolder(), 'trace')
-      const env = shim.toEnv?.({ folder, trace }) ?? {}
-      await endsWith(runProcess(['export', join(folder, name)], { folder, env }), 0, /^Exported/)
-      const steps = readTrace(trace)
-        .filter(({ path }) => path === folder || path.includes('.part-'))
-        .map(({ kind, path }) => (path === folder ? `${kind} folder` : kind))
-      const last = steps.lastIndexOf('write')
-      assert.notEqual(last, -1)
-      assert.deepEqual(steps.slice(last, last + 4), ['write', 'sync', 'rename', 'sync folder'])
-    })
-  }
-})
+for (const name of ['plants.csv', 'plants.csv.gz']) {
+  it(`a file that export writes is synced before it gets its name, the folder after: ${name}`, {
+    skip: shim.skip,
+  }, async () => {
+    const folder = await newStore()
+    const trace = join(newFolder(), 'trace')
+    const env = shim.toEnv?.({ folder, trace }) ?? {}
+    await endsWith(runProcess(['export', join(folder, name)], { folder, env }), 0, /^Exported/)
+    const steps = readTrace(trace)
+      .filter(({ path }) => path === folder || path.includes('.part-'))
+      .map(({ kind, path }) => (path === folder ? `${kind} folder` : kind))
+    const last = steps.lastIndexOf('write')
+    assert.notEqual(last, -1)
+    assert.deepEqual(steps.slice(last, last + 4), ['write', 'sync', 'rename', 'sync folder'])
+  })
+}

@@ -68,14 +68,12 @@ describe('plant-store help', () => {
   })
 })
 
-describe('plant-store openapi --url', () => {
-  const folder = newFolder()
+const folder = newFolder()
 
-  // A slash at the end goes, because paths begin with one.
-  for (const url of ['/', '/api', 'https://plants.example/api', 'https://plants.example/api/']) {
-    it(`takes ${url}`, async () => {
-      const stdout = await ends(`openapi --url ${url}`, 0, '', folder)
-      assert.equal(JSON.parse(stdout).servers[0].url, url.replace(/(?<=.)\/$/, ''))
-    })
-  }
-})
+// A slash at the end goes, because paths begin with one.
+for (const url of ['/', '/api', 'https://plants.example/api', 'https://plants.example/api/']) {
+  it(`plant-store openapi --url takes ${url}`, async () => {
+    const stdout = await ends(`openapi --url ${url}`, 0, '', folder)
+    assert.equal(JSON.parse(stdout).servers[0].url, url.replace(/(?<=.)\/$/, ''))
+  })
+}

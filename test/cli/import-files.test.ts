@@ -48,14 +48,12 @@ const dialects: [title: string, name: string, content: string, flags: string[]][
   ['what its header shows in .tsv', 'p.tsv', 'sep=,\nid,name,tag\n1,a,x\n2,b;c,\n', []],
 ]
 
-describe('plant-store import separates fields by', () => {
-  for (const [title, name, content, flags] of dialects) {
-    it(title, async () => {
-      const { stored } = await importFile([name, ...flags], content)
-      assert.equal(stored, one + two)
-    })
-  }
-})
+for (const [title, name, content, flags] of dialects) {
+  it(`plant-store import separates fields by ${title}`, async () => {
+    const { stored } = await importFile([name, ...flags], content)
+    assert.equal(stored, one + two)
+  })
+}
 
 describe('plant-store import from a named pipe', () => {
   it('reads what it has opened, even if the pipe gets another name', async () => {
@@ -96,95 +94,85 @@ function openWriter(path: string): number | undefined {
   }
 }
 
-describe('plant-store import --dry-run', () => {
-  it('reports what the import then reports, and makes no store', async () => {
-    const folder = newFolder()
-    const options = { folder, input: `${one}{"id":1}\n${two}` }
-    const line = 'import - --format ndjson --create'
-    const refused = String.raw`^line 2: .*"name" is missing.*\n`
-    const counts = String.raw`into \S+: 2 stored, 1 invalid \(`
-    const would = `Dry run, nothing was stored\\. Would import ${counts}`
-    await ends(`${line} --dry-run`, 65, new RegExp(refused + would), options)
-    assert.equal(existsSync(join(folder, 'data')), false)
-    await ends(line, 65, new RegExp(`${refused}Imported ${counts}`), options)
-    const again = { folder, input: one + two }
-    const there = /Would import into \S+: 0 stored, 2 already there \(/
-    await ends(`${line} --dry-run`, 0, there, again)
+it('plant-store import --dry-run reports what the import then reports, and makes no store', async () => {
+  const folder = newFolder()
+  const options = { folder, input: `${one}{"id":1}\n${two}` }
+  const line = 'import - --format ndjson --create'
+  const refused = String.raw`^line 2: .*"name" is missing.*\n`
+  const counts = String.raw`into \S+: 2 stored, 1 invalid \(`
+  const would = `Dry run, nothing was stored\\. Would import ${counts}`
+  await ends(`${line} --dry-run`, 65, new RegExp(refused + would), options)
+  assert.equal(existsSync(join(folder, 'data')), false)
+  await ends(line, 65, new RegExp(`${refused}Imported ${counts}`), options)
+  const again = { folder, input: one + two }
+  const there = /Would import into \S+: 0 stored, 2 already there \(/
+  await ends(`${line} --dry-run`, 0, there, again)
+})
+
+for (const delimiter of [',', ';', '\t']) {
+  it(`--rejects from CSV is a file to mend and import, with ${JSON.stringify(delimiter)}`, async () => {
+    const csv = (...rows: string[]) => `${rows.join('\n')}\n`.replaceAll(',', delimiter)
+    const input = csv('tag,id,name', 'x,1,a', 'y,zwei,b', 'z,3', '"w\nw",drei,"c ""d"""')
+    const { folder, stored } = await importFile(toBad, input, [65, /1 stored, 3 invalid/])
+    assert.equal(stored, one)
+    const bad = join(folder, 'bad.csv')
+    const rejects = readFileSync(bad, 'utf8')
+    assert.match(rejects, /^rejected_line.rejected_reason.tag.id.name\n3."Column ""id"" must/)
+    assert.equal(rejects.includes(csv('z,3')), true)
+
+    // Two are mended, one is still wrong.
+    writeFileSync(bad, rejects.replace('zwei', '2').replace('drei', '4'))
+    const mended = /Imported into \S+: 2 stored, 1 invalid/
+    await ends('import bad.csv --rejects worse.csv', 65, mended, folder)
+    const worse = readFileSync(join(folder, 'worse.csv'), 'utf8')
+    assert.match(worse, /^rejected_line.rejected_reason.tag.id.name\n3."The row has 4 fields/)
+    assert.equal(worse.match(/rejected_line/g)?.length, 1)
+
+    writeFileSync(join(folder, 'worse.csv'), worse.replace(/z.3\n$/, csv('z,3,c')))
+    await ends('import worse.csv', 0, /Imported into \S+: 1 stored \(/, folder)
+    const all = await ends('export --quiet --format csv', 0, '', folder)
+    assert.equal(all, 'id,name,tag\n1,a,x\n2,b,y\n3,c,z\n4,"c ""d""","w\nw"\n')
   })
-})
+}
 
-describe('plant-store import --rejects from CSV', () => {
-  for (const delimiter of [',', ';', '\t']) {
-    it(`is a file that can be mended and imported, with ${JSON.stringify(delimiter)}`, async () => {
-      const csv = (...rows: string[]) => `${rows.join('\n')}\n`.replaceAll(',', delimiter)
-      const input = csv('tag,id,name', 'x,1,a', 'y,zwei,b', 'z,3', '"w\nw",drei,"c ""d"""')
-      const { folder, stored } = await importFile(toBad, input, [65, /1 stored, 3 invalid/])
-      assert.equal(stored, one)
-      const bad = join(folder, 'bad.csv')
-      const rejects = readFileSync(bad, 'utf8')
-      assert.match(rejects, /^rejected_line.rejected_reason.tag.id.name\n3."Column ""id"" must/)
-      assert.equal(rejects.includes(csv('z,3')), true)
-
-      // Two are mended, one is still wrong.
-      writeFileSync(bad, rejects.replace('zwei', '2').replace('drei', '4'))
-      const mended = /Imported into \S+: 2 stored, 1 invalid/
-      await ends('import bad.csv --rejects worse.csv', 65, mended, folder)
-      const worse = readFileSync(join(folder, 'worse.csv'), 'utf8')
-      assert.match(worse, /^rejected_line.rejected_reason.tag.id.name\n3."The row has 4 fields/)
-      assert.equal(worse.match(/rejected_line/g)?.length, 1)
-
-      writeFileSync(join(folder, 'worse.csv'), worse.replace(/z.3\n$/, csv('z,3,c')))
-      await ends('import worse.csv', 0, /Imported into \S+: 1 stored \(/, folder)
-      const all = await ends('export --quiet --format csv', 0, '', folder)
-      assert.equal(all, 'id,name,tag\n1,a,x\n2,b,y\n3,c,z\n4,"c ""d""","w\nw"\n')
-    })
-  }
-})
-
-describe('plant-store import --rejects of a long row', () => {
-  for (const [bytes, kept] of [
-    [maxLineBytes, maxLineBytes],
-    [maxLineBytes + 1, 0],
-  ] as const) {
-    it(`keeps ${kept} of ${bytes} characters`, async () => {
-      const row = 'one,'.padEnd(bytes, 'x')
-      const { folder } = await importFile(toBad, `id,name\n${row}\n`, [65, /1 invalid/])
-      const rejects = readFileSync(join(folder, 'bad.csv'), 'utf8')
-      assert.ok(rejects.endsWith(`,${row.slice(0, kept)}\n`), rejects.slice(0, 200))
-      assert.equal(rejects.includes('longer than'), kept < bytes)
-    })
-  }
-})
-
-describe('plant-store import --rejects of rejects that a spreadsheet has saved', () => {
-  const rows: [title: string, content: string][] = [
-    ['few quotes', 'rejected_line;rejected_reason;id;name\n2;Any reason.;zwei;b\n'],
-    ['more quotes', '"rejected_line";"rejected_reason";"id";"name"\n2;"A ""reason"";";zwei;b\n'],
-  ]
-  for (const [title, content] of rows) {
-    it(`has each column once, with ${title}`, async () => {
-      const { folder } = await importFile(toBad, content, [65, /1 invalid/])
-      const [head, row = ''] = readFileSync(join(folder, 'bad.csv'), 'utf8').split('\n')
-      assert.match(`${head}`, /^rejected_line;rejected_reason;"?id"?;"?name"?$/)
-      assert.match(row, /^2;"Column ""id"" must be [^;]+";zwei;b$/)
-    })
-  }
-})
-
-describe('the report of an import that ends early', () => {
-  it('counts what is stored when the gzip data ends early', async () => {
-    const lines = Array.from({ length: 60_000 }, (_, id) => `{"id":${id},"name":"${id * 7}"}\n`)
-    const zipped = gzipSync(lines.join(''))
-    const half = zipped.subarray(0, zipped.length * 0.7)
-    const options = { folder: newFolder(), input: half }
-    const { exitCode, stderr } = await run('import - --format ndjson --create'.split(' '), options)
-    assert.equal(exitCode, 65)
-    const said =
-      /^Imported so far into \S+: ([\d,]+) stored .*\nline \d+: The gzip data .* Lines after (\d+) were/m
-    const [, count = '', last = ''] = said.exec(stderr) ?? []
-    assert.ok(Number(last) > 10_000, stderr)
-    const stored = await ends('export --quiet', 0, '', options)
-    assert.equal(stored, lines.slice(0, Number(last)).join(''))
-    assert.equal(count.replace(',', ''), last)
+for (const [bytes, kept] of [
+  [maxLineBytes, maxLineBytes],
+  [maxLineBytes + 1, 0],
+] as const) {
+  it(`--rejects of a long row keeps ${kept} of ${bytes} characters`, async () => {
+    const row = 'one,'.padEnd(bytes, 'x')
+    const { folder } = await importFile(toBad, `id,name\n${row}\n`, [65, /1 invalid/])
+    const rejects = readFileSync(join(folder, 'bad.csv'), 'utf8')
+    assert.ok(rejects.endsWith(`,${row.slice(0, kept)}\n`), rejects.slice(0, 200))
+    assert.equal(rejects.includes('longer than'), kept < bytes)
   })
+}
+
+const rows: [title: string, content: string][] = [
+  ['few quotes', 'rejected_line;rejected_reason;id;name\n2;Any reason.;zwei;b\n'],
+  ['more quotes', '"rejected_line";"rejected_reason";"id";"name"\n2;"A ""reason"";";zwei;b\n'],
+]
+for (const [title, content] of rows) {
+  it(`--rejects of rejects that a spreadsheet has saved has each column once, with ${title}`, async () => {
+    const { folder } = await importFile(toBad, content, [65, /1 invalid/])
+    const [head, row = ''] = readFileSync(join(folder, 'bad.csv'), 'utf8').split('\n')
+    assert.match(`${head}`, /^rejected_line;rejected_reason;"?id"?;"?name"?$/)
+    assert.match(row, /^2;"Column ""id"" must be [^;]+";zwei;b$/)
+  })
+}
+
+it('plant-store import counts what is stored when the gzip data ends early', async () => {
+  const lines = Array.from({ length: 60_000 }, (_, id) => `{"id":${id},"name":"${id * 7}"}\n`)
+  const zipped = gzipSync(lines.join(''))
+  const half = zipped.subarray(0, zipped.length * 0.7)
+  const options = { folder: newFolder(), input: half }
+  const { exitCode, stderr } = await run('import - --format ndjson --create'.split(' '), options)
+  assert.equal(exitCode, 65)
+  const said =
+    /^Imported so far into \S+: ([\d,]+) stored .*\nline \d+: The gzip data .* Lines after (\d+) were/m
+  const [, count = '', last = ''] = said.exec(stderr) ?? []
+  assert.ok(Number(last) > 10_000, stderr)
+  const stored = await ends('export --quiet', 0, '', options)
+  assert.equal(stored, lines.slice(0, Number(last)).join(''))
+  assert.equal(count.replace(',', ''), last)
 })

@@ -106,11 +106,9 @@ for (const engine of engines) {
   })
 }
 
-describe('plant-store log', () => {
-  it('names a command as the author of its changes', async () => {
-    const folder = await newStore()
-    assert.match(await ends('log', 0, '', folder), /created {3}1 {2}a command on the store\n$/)
-    const asJson = await ends('log --json', 0, '', folder)
-    assert.match(asJson, /"tokenId":null,"tokenName":null}\n$/)
-  })
+it('plant-store log names a command as the author of its changes', async () => {
+  const folder = await newStore()
+  assert.match(await ends('log', 0, '', folder), /created {3}1 {2}a command on the store\n$/)
+  const asJson = await ends('log --json', 0, '', folder)
+  assert.match(asJson, /"tokenId":null,"tokenName":null}\n$/)
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, it } from 'node:test'
+import { it } from 'node:test'
 import { newToken } from '../../src/tokens/issue.ts'
 import { newFolder } from '../support/folder.ts'
 import { ends, newStore } from './ends.ts'
@@ -188,11 +188,9 @@ describeRefused(
   },
 )
 
-describe('what is gone', () => {
-  it('is not in the help', async () => {
-    const help = await ends('--help', 0, '', newFolder())
-    assert.match(help, /^ {2}import /m)
-    assert.doesNotMatch(help, /^ {2}(conformance|follow|licenses|list)\b/m)
-    assert.doesNotMatch(await ends('import --help', 0, '', newFolder()), /--url/)
-  })
+it('what is gone is not in the help', async () => {
+  const help = await ends('--help', 0, '', newFolder())
+  assert.match(help, /^ {2}import /m)
+  assert.doesNotMatch(help, /^ {2}(conformance|follow|licenses|list)\b/m)
+  assert.doesNotMatch(await ends('import --help', 0, '', newFolder()), /--url/)
 })

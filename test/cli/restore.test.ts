@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, it } from 'node:test'
+import { it } from 'node:test'
 import { run, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { startService } from '../support/service.ts'
@@ -46,46 +46,42 @@ async function createAt(url: string, ids: readonly number[]): Promise<string[]> 
   return JSON.parse(body).map(({ position }: { position: string }) => position)
 }
 
-describe('the journal of a store that was restored', () => {
-  it('has the changes of the backup and knows no position from before', async () => {
-    const folder = newFolder()
-    const url = `sqlite:${join(folder, 'plants.db')}`
-    await createAt(url, [1, 2])
-    await ends(['backup', 'good.db', '--database', url], 0, /./, folder)
-    const before = await createAt(url, [3, 4])
-    assert.equal(before.length, 4)
-    rmSync(join(folder, 'plants.db'))
-    await ends(['restore', 'good.db', '--database', url], 0, /./, folder)
-    // The new changes have the numbers of those that are lost.
-    for (const ids of [[], [5, 6]]) {
-      const now = await createAt(url, ids)
-      const service = await startService(url)
-      for (const position of before) {
-        const { status, body } = await service.call({ path: `/events?after=${position}` })
-        assert.equal(status, 410)
-        assert.equal(JSON.parse(body).error, 41000)
-      }
-      const { body } = await service.call({ path: `/events?after=${now[0]}` })
-      const rest = JSON.parse(body).map(({ plant }: { plant: { id: number } }) => plant.id)
-      assert.deepEqual(rest, [2, ...ids])
-      await service.close()
+it('the journal of a restored store has the changes of the backup and no later position', async () => {
+  const folder = newFolder()
+  const url = `sqlite:${join(folder, 'plants.db')}`
+  await createAt(url, [1, 2])
+  await ends(['backup', 'good.db', '--database', url], 0, /./, folder)
+  const before = await createAt(url, [3, 4])
+  assert.equal(before.length, 4)
+  rmSync(join(folder, 'plants.db'))
+  await ends(['restore', 'good.db', '--database', url], 0, /./, folder)
+  // The new changes have the numbers of those that are lost.
+  for (const ids of [[], [5, 6]]) {
+    const now = await createAt(url, ids)
+    const service = await startService(url)
+    for (const position of before) {
+      const { status, body } = await service.call({ path: `/events?after=${position}` })
+      assert.equal(status, 410)
+      assert.equal(JSON.parse(body).error, 41000)
     }
-  })
-})
-
-describe('a store that is damaged', () => {
-  for (const command of ['export', 'token list', 'backup b.db', 'serve --port 0']) {
-    it(`is reported in one line, without a stack trace: ${command}`, async () => {
-      const { folder } = await newBackup()
-      const path = join(folder, 'data/plant-store.db')
-      writeFileSync(path, readFileSync(path).fill(0xaa, 4_096))
-      const { exitCode, stderr } = await run(command.split(' '), { folder })
-      const lines = stderr.split('\n').filter((line) => !line.includes('"listening"'))
-      assert.match(
-        lines.join('\n'),
-        /^[^\n]* is damaged[;:][^\n]* [Rr]estore (a|its last) backup\.\n$/,
-      )
-      assert.ok(exitCode === 74 || exitCode === 78, `ended with ${exitCode}`)
-    })
+    const { body } = await service.call({ path: `/events?after=${now[0]}` })
+    const rest = JSON.parse(body).map(({ plant }: { plant: { id: number } }) => plant.id)
+    assert.deepEqual(rest, [2, ...ids])
+    await service.close()
   }
 })
+
+for (const command of ['export', 'token list', 'backup b.db', 'serve --port 0']) {
+  it(`a store that is damaged is reported in one line, without a stack trace: ${command}`, async () => {
+    const { folder } = await newBackup()
+    const path = join(folder, 'data/plant-store.db')
+    writeFileSync(path, readFileSync(path).fill(0xaa, 4_096))
+    const { exitCode, stderr } = await run(command.split(' '), { folder })
+    const lines = stderr.split('\n').filter((line) => !line.includes('"listening"'))
+    assert.match(
+      lines.join('\n'),
+      /^[^\n]* is damaged[;:][^\n]* [Rr]estore (a|its last) backup\.\n$/,
+    )
+    assert.ok(exitCode === 74 || exitCode === 78, `ended with ${exitCode}`)
+  })
+}

@@ -196,21 +196,19 @@ describe('plant-store serve', () => {
 
 const root = join(import.meta.dirname, '..', '..')
 
-describe('npm start', () => {
-  it('hands SIGTERM on to the service', { timeout: 60_000 }, async () => {
-    const { PATH = '', HOME = '' } = process.env
-    const { child, ended, waitFor } = start(['start'], {
-      folder: root,
-      program: ['npm'],
-      env: { PATH, HOME, PORT: '0', DATABASE_URL: `sqlite:${join(newFolder(), 'plants.db')}` },
-    })
-    const [, pid] = await waitFor(/"pid":(\d+),.*"listening"/)
-    releaseAfterTest(() => killIfRunning(Number(pid)))
-    child.kill('SIGTERM')
-    // The output ends with the service, not with npm.
-    const { stderr } = await ended
-    assert.match(stderr, /stopped: every accepted request was answered/)
+it('npm start hands SIGTERM on to the service', { timeout: 60_000 }, async () => {
+  const { PATH = '', HOME = '' } = process.env
+  const { child, ended, waitFor } = start(['start'], {
+    folder: root,
+    program: ['npm'],
+    env: { PATH, HOME, PORT: '0', DATABASE_URL: `sqlite:${join(newFolder(), 'plants.db')}` },
   })
+  const [, pid] = await waitFor(/"pid":(\d+),.*"listening"/)
+  releaseAfterTest(() => killIfRunning(Number(pid)))
+  child.kill('SIGTERM')
+  // The output ends with the service, not with npm.
+  const { stderr } = await ended
+  assert.match(stderr, /stopped: every accepted request was answered/)
 })
 
 function killIfRunning(pid: number): void {

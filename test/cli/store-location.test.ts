@@ -81,36 +81,32 @@ async function serveOnce(url: string, ...args: string[]): Promise<string> {
 }
 
 for (const engine of engines) {
-  describe(`plant-store serve on ${engine.name}`, () => {
-    const workers = engine.name === 'PostgreSQL' ? [[], ['--workers', '2']] : [[]]
-    for (const args of workers) {
-      it(`makes a new store unless --must-exist is given, and says so once: serve ${args.join(' ')}`, async () => {
-        const url = await engine.newUrl()
-        const options = { folder: newFolder(), env: { ...anyPort, DATABASE_URL: url } }
-        const refusal = /^There is no store (at|in) [^\n]+\n$/
-        await ends(['serve', '--must-exist', ...args], 78, refusal, options)
-        const checked = await run(['check'], options)
-        assert.match(checked.stdout + checked.stderr, /no store was made|There is no store/)
-        const first = await serveOnce(url, ...args)
-        assert.match(first, /^ {2}store {5}\S+ \(new: there was none\)$/m)
-        assert.match(first, /"msg":"made a new, empty store: there was none"/)
-        const second = await serveOnce(url, '--must-exist', ...args)
-        assert.match(second, /^ {2}store {5}\S+$/m)
-        assert.doesNotMatch(second, /there was none/)
-      })
-    }
-  })
+  const workers = engine.name === 'PostgreSQL' ? [[], ['--workers', '2']] : [[]]
+  for (const args of workers) {
+    it(`serve ${args.join(' ')} on ${engine.name} makes a store and says so, unless it must exist`, async () => {
+      const url = await engine.newUrl()
+      const options = { folder: newFolder(), env: { ...anyPort, DATABASE_URL: url } }
+      const refusal = /^There is no store (at|in) [^\n]+\n$/
+      await ends(['serve', '--must-exist', ...args], 78, refusal, options)
+      const checked = await run(['check'], options)
+      assert.match(checked.stdout + checked.stderr, /no store was made|There is no store/)
+      const first = await serveOnce(url, ...args)
+      assert.match(first, /^ {2}store {5}\S+ \(new: there was none\)$/m)
+      assert.match(first, /"msg":"made a new, empty store: there was none"/)
+      const second = await serveOnce(url, '--must-exist', ...args)
+      assert.match(second, /^ {2}store {5}\S+$/m)
+      assert.doesNotMatch(second, /there was none/)
+    })
+  }
 }
 
-describe('plant-store serve --must-exist', () => {
-  it('makes no folder and no file, and refuses an empty file and a store in memory', async () => {
-    const folder = newFolder()
-    writeFileSync(join(folder, 'empty.db'), '')
-    for (const path of ['no/such/folder/plants.db', 'empty.db', ':memory:']) {
-      const env = { ...anyPort, DATABASE_URL: `sqlite:${path}` }
-      const said = /^(There is no store at \S+\.db|A store in memory)[^\n]*\n$/
-      await ends('serve --must-exist', 78, said, { folder, env })
-    }
-    assert.deepEqual(readdirSync(folder), ['empty.db'])
-  })
+it('serve --must-exist makes no file, and refuses an empty one and a store in memory', async () => {
+  const folder = newFolder()
+  writeFileSync(join(folder, 'empty.db'), '')
+  for (const path of ['no/such/folder/plants.db', 'empty.db', ':memory:']) {
+    const env = { ...anyPort, DATABASE_URL: `sqlite:${path}` }
+    const said = /^(There is no store at \S+\.db|A store in memory)[^\n]*\n$/
+    await ends('serve --must-exist', 78, said, { folder, env })
+  }
+  assert.deepEqual(readdirSync(folder), ['empty.db'])
 })

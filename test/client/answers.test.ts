@@ -104,34 +104,32 @@ describe('answers that the client retries', () => {
   })
 })
 
-describe('answers with members that the client does not know', () => {
-  const more = { __proto__: null, more: 'x', constructor: 'y' }
-  const own = { id: 1n, name: 'x', tag: 'y' }
-  const sent = { id: 1, name: 'x', tag: 'y', ...more }
+const more = { __proto__: null, more: 'x', constructor: 'y' }
+const own = { id: 1n, name: 'x', tag: 'y' }
+const sent = { id: 1, name: 'x', tag: 'y', ...more }
 
-  it('give only those that it does', async () => {
-    const event = { position: 'a', type: 'plant.created', at: 'now', plant: sent, ...more }
-    const refused = [{ line: 1, id: 1, error: 40900, message: 'x', ...more }]
-    const etag = { ETag: '"1"' }
-    const { store } = await open([
-      answer(200, sent, etag),
-      answer(200, sent, etag),
-      answer(200, sent, etag),
-      answer(200, [sent, { id: 2, name: '', ...more }]),
-      answer(200, { ...emptyReport, refused, ...more }),
-      answer(200, `data: ${JSON.stringify(event)}\n\n`, { 'Content-Type': 'text/event-stream' }),
-    ])
-    assert.deepEqual(await store.create(own), { ...own, etag: '"1"' })
-    assert.deepEqual(await store.get(1n), { ...own, etag: '"1"' })
-    assert.deepEqual(await store.replace(1n, own), { ...own, etag: '"1"', created: false })
-    assert.deepEqual(await Array.fromAsync(store.list()), [own, { id: 2n, name: '' }])
-    assert.deepEqual(await store.importPlants([own]), {
-      ...emptyReport,
-      refused: [{ line: 1, id: 1n, error: 40900, message: 'x' }],
-    })
-    const { value } = await store.events().next()
-    assert.deepEqual(value, { position: 'a', type: 'plant.created', at: 'now', plant: own })
+it('the client gives only the members of an answer that it knows', async () => {
+  const event = { position: 'a', type: 'plant.created', at: 'now', plant: sent, ...more }
+  const refused = [{ line: 1, id: 1, error: 40900, message: 'x', ...more }]
+  const etag = { ETag: '"1"' }
+  const { store } = await open([
+    answer(200, sent, etag),
+    answer(200, sent, etag),
+    answer(200, sent, etag),
+    answer(200, [sent, { id: 2, name: '', ...more }]),
+    answer(200, { ...emptyReport, refused, ...more }),
+    answer(200, `data: ${JSON.stringify(event)}\n\n`, { 'Content-Type': 'text/event-stream' }),
+  ])
+  assert.deepEqual(await store.create(own), { ...own, etag: '"1"' })
+  assert.deepEqual(await store.get(1n), { ...own, etag: '"1"' })
+  assert.deepEqual(await store.replace(1n, own), { ...own, etag: '"1"', created: false })
+  assert.deepEqual(await Array.fromAsync(store.list()), [own, { id: 2n, name: '' }])
+  assert.deepEqual(await store.importPlants([own]), {
+    ...emptyReport,
+    refused: [{ line: 1, id: 1n, error: 40900, message: 'x' }],
   })
+  const { value } = await store.events().next()
+  assert.deepEqual(value, { position: 'a', type: 'plant.created', at: 'now', plant: own })
 })
 
 describe('answers that the client throws at once', () => {
@@ -234,31 +232,29 @@ describe('answers that the client throws at once', () => {
   })
 })
 
-describe('the time-out of an attempt', () => {
-  for (const [title, script] of [
-    ['no answer', ignore],
-    [
-      'half an answer',
-      (_request, response) => {
-        response.writeHead(200, { 'Content-Length': 100 }).write('{"id":1,')
-      },
-    ],
-  ] as [string, Script][]) {
-    it(`ends an attempt with ${title}, and its connection`, async () => {
-      let attempts = 0
-      const counting: typeof fetch = (...request) => {
-        attempts++
-        return fetch(...request)
-      }
-      const options = { timeoutMs: 30, retries: 1, fetch: counting }
-      const { store, server } = await open([script], options)
-      const error = await catchError(store.get(1n))
-      assert.match(error.message, /No answer within 30 ms\.$/)
-      assert.equal(attempts, 2)
-      await waitUntil(() => server.sockets.size === 0, 'no connection left')
-    })
-  }
-})
+for (const [title, script] of [
+  ['no answer', ignore],
+  [
+    'half an answer',
+    (_request, response) => {
+      response.writeHead(200, { 'Content-Length': 100 }).write('{"id":1,')
+    },
+  ],
+] as [string, Script][]) {
+  it(`the time-out ends an attempt with ${title}, and its connection`, async () => {
+    let attempts = 0
+    const counting: typeof fetch = (...request) => {
+      attempts++
+      return fetch(...request)
+    }
+    const options = { timeoutMs: 30, retries: 1, fetch: counting }
+    const { store, server } = await open([script], options)
+    const error = await catchError(store.get(1n))
+    assert.match(error.message, /No answer within 30 ms\.$/)
+    assert.equal(attempts, 2)
+    await waitUntil(() => server.sockets.size === 0, 'no connection left')
+  })
+}
 
 const maxBytes = 16 * 1024 * 1024
 const tooMuch = Buffer.alloc(maxBytes + 1, ' ')

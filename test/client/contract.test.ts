@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { it } from 'node:test'
 import {
   type ImportReport,
   type NewPlant,
@@ -83,32 +83,30 @@ const calls: Record<keyof PlantStore, [OperationName, (store: PlantStore) => Pro
   mirror: ['listEvents', (store) => store.mirror({ after: 'p' }).next()],
 }
 
-describe('a request of the client', () => {
-  for (const [name, [operation, call]] of Object.entries(calls)) {
-    it(`of ${name} is one that the contract has`, async () => {
-      const { method, path, ...rest } = operations[operation]
-      const sent: { url: URL; init: RequestInit }[] = []
-      const fetch = async (input: unknown, init: RequestInit = {}) => {
-        sent.push({ url: new URL(String(input)), init })
-        return new Response('{"error":40101,"message":"x"}', { status: 401 })
-      }
-      const store = new PlantStore({ url: 'http://h', token: 'x', fetch })
-      await assert.rejects(call(store), { error: 40101 })
-      const [{ url, init } = assert.fail()] = sent
-      assert.equal(init.method, method)
-      assert.equal(url.pathname, path.replace('{id}', '1'))
-      // With its cache, a browser may send a write twice.
-      assert.equal(init.cache, method === 'GET' ? undefined : 'no-store')
-      const headers = new Headers(init.headers)
-      assert.equal(headers.get('Content-Type'), 'body' in rest ? rest.body.mediaType : null)
-      const known = { query: [] as string[], header: ['Authorization', 'Accept', 'Content-Type'] }
-      for (const parameter of rest.parameters) {
-        const kept: { in: 'query' | 'header'; name?: string } = parameters[parameter]
-        known[kept.in].push(kept.name ?? parameter)
-      }
-      for (const each of known.header) headers.delete(each)
-      for (const each of known.query) url.searchParams.delete(each)
-      assert.deepEqual([[...headers], url.search], [[], ''])
-    })
-  }
-})
+for (const [name, [operation, call]] of Object.entries(calls)) {
+  it(`the request of ${name} is one that the contract has`, async () => {
+    const { method, path, ...rest } = operations[operation]
+    const sent: { url: URL; init: RequestInit }[] = []
+    const fetch = async (input: unknown, init: RequestInit = {}) => {
+      sent.push({ url: new URL(String(input)), init })
+      return new Response('{"error":40101,"message":"x"}', { status: 401 })
+    }
+    const store = new PlantStore({ url: 'http://h', token: 'x', fetch })
+    await assert.rejects(call(store), { error: 40101 })
+    const [{ url, init } = assert.fail()] = sent
+    assert.equal(init.method, method)
+    assert.equal(url.pathname, path.replace('{id}', '1'))
+    // With its cache, a browser may send a write twice.
+    assert.equal(init.cache, method === 'GET' ? undefined : 'no-store')
+    const headers = new Headers(init.headers)
+    assert.equal(headers.get('Content-Type'), 'body' in rest ? rest.body.mediaType : null)
+    const known = { query: [] as string[], header: ['Authorization', 'Accept', 'Content-Type'] }
+    for (const parameter of rest.parameters) {
+      const kept: { in: 'query' | 'header'; name?: string } = parameters[parameter]
+      known[kept.in].push(kept.name ?? parameter)
+    }
+    for (const each of known.header) headers.delete(each)
+    for (const each of known.query) url.searchParams.delete(each)
+    assert.deepEqual([[...headers], url.search], [[], ''])
+  })
+}

@@ -17,30 +17,28 @@ import { callSite, openSite } from './site.ts'
 const folder = new URL('../../deploy/', import.meta.url)
 const read = (name: string) => readFileSync(new URL(name, folder), 'utf8')
 
-describe('the units for systemd', { skip: findMissing('systemd-analyze') }, () => {
-  for (const name of ['plant-store', 'plant-store-backup', 'plant-store-check']) {
-    it(`has ${name}, which is valid and exposes little`, () => {
-      const unit = join(newFolder(), `${name}.service`)
-      const text = read(`${name}.service`)
-      writeFileSync(unit, text.replaceAll('/usr/local/bin/plant-store', '/bin/true'))
-      const verified = spawnSync('systemd-analyze', ['verify', unit], { encoding: 'utf8' })
-      assert.equal(verified.stderr + verified.stdout, '')
-      const { stdout } = spawnSync('systemd-analyze', ['security', '--offline=true', unit], {
-        encoding: 'utf8',
-      })
-      const [, level] = /exposure level for .*: (\d+\.\d+)/.exec(stdout) ?? []
-      assert.ok(Number(level) <= 2, `exposure level ${level}`)
+for (const name of ['plant-store', 'plant-store-backup', 'plant-store-check']) {
+  it(`the unit ${name} for systemd is valid and exposes little`, {
+    skip: findMissing('systemd-analyze'),
+  }, () => {
+    const unit = join(newFolder(), `${name}.service`)
+    const text = read(`${name}.service`)
+    writeFileSync(unit, text.replaceAll('/usr/local/bin/plant-store', '/bin/true'))
+    const verified = spawnSync('systemd-analyze', ['verify', unit], { encoding: 'utf8' })
+    assert.equal(verified.stderr + verified.stdout, '')
+    const { stdout } = spawnSync('systemd-analyze', ['security', '--offline=true', unit], {
+      encoding: 'utf8',
     })
-  }
-})
-
-describe('.dockerignore', () => {
-  it('leaves out what may hold secrets', () => {
-    const lines = readFileSync(new URL('../.dockerignore', folder), 'utf8').split('\n')
-    for (const name of ['deploy/secrets', '**/.env', '**/.env.*', '**/*.env', 'data']) {
-      assert.ok(lines.includes(name), name)
-    }
+    const [, level] = /exposure level for .*: (\d+\.\d+)/.exec(stdout) ?? []
+    assert.ok(Number(level) <= 2, `exposure level ${level}`)
   })
+}
+
+it('.dockerignore leaves out what may hold secrets', () => {
+  const lines = readFileSync(new URL('../.dockerignore', folder), 'utf8').split('\n')
+  for (const name of ['deploy/secrets', '**/.env', '**/.env.*', '**/*.env', 'data']) {
+    assert.ok(lines.includes(name), name)
+  }
 })
 
 describe('compose.yaml', () => {
@@ -94,21 +92,21 @@ describe('compose.yaml', () => {
   })
 })
 
-describe('the settings of Prometheus', { skip: findMissing('promtool') }, () => {
-  it('are valid, and name at least ten alert rules, which are valid, too', () => {
-    const here = newFolder()
-    writeFileSync(join(here, 'alerts.yml'), read('alerts.yml'))
-    writeFileSync(join(here, 'token'), '')
-    const settings = read('prometheus.yml').replace('/run/secrets/metrics-token', 'token')
-    writeFileSync(join(here, 'prometheus.yml'), settings)
-    const { status, stdout } = spawnSync(
-      'promtool',
-      ['check', 'config', join(here, 'prometheus.yml')],
-      { encoding: 'utf8' },
-    )
-    assert.equal(status, 0, stdout)
-    assert.ok(Number(/(\d+) rules found/.exec(stdout)?.[1]) >= 10, stdout)
-  })
+it('the settings of Prometheus are valid, and so are the alert rules, at least ten', {
+  skip: findMissing('promtool'),
+}, () => {
+  const here = newFolder()
+  writeFileSync(join(here, 'alerts.yml'), read('alerts.yml'))
+  writeFileSync(join(here, 'token'), '')
+  const settings = read('prometheus.yml').replace('/run/secrets/metrics-token', 'token')
+  writeFileSync(join(here, 'prometheus.yml'), settings)
+  const { status, stdout } = spawnSync(
+    'promtool',
+    ['check', 'config', join(here, 'prometheus.yml')],
+    { encoding: 'utf8' },
+  )
+  assert.equal(status, 0, stdout)
+  assert.ok(Number(/(\d+) rules found/.exec(stdout)?.[1]) >= 10, stdout)
 })
 
 /** A proxy: its configuration on other ports, and how it is started in the foreground. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { describe, it } from 'node:test'
+import { it } from 'node:test'
 import { killAfterTest } from '../support/child.ts'
 import { installPackages } from '../support/packages.ts'
 
@@ -14,15 +14,13 @@ const skip = isLinux
   ? spawnSync(newest, ['--version']).status !== 0 && 'missing: apt install libatomic1'
   : 'npm has its Node.js for Linux on x64 only'
 
-describe('the newest line of Node.js', { skip }, () => {
-  for (const suite of ['every', 'faults']) {
-    it(`passes the tests: ${suite}`, async () => {
-      // The runner tells its own tests from others by NODE_TEST_CONTEXT.
-      const { NODE_TEST_CONTEXT: _, ...env } = process.env
-      const program = join(import.meta.dirname, '..', 'run.ts')
-      const child = spawn(newest, [program, suite], { env, stdio: 'inherit' })
-      killAfterTest(child)
-      assert.deepEqual(await once(child, 'exit'), [0, null])
-    })
-  }
-})
+for (const suite of ['every', 'faults']) {
+  it(`the newest line of Node.js passes the tests: ${suite}`, { skip }, async () => {
+    // The runner tells its own tests from others by NODE_TEST_CONTEXT.
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env
+    const program = join(import.meta.dirname, '..', 'run.ts')
+    const child = spawn(newest, [program, suite], { env, stdio: 'inherit' })
+    killAfterTest(child)
+    assert.deepEqual(await once(child, 'exit'), [0, null])
+  })
+}

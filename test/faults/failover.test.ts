@@ -78,50 +78,46 @@ describe('a failover of PostgreSQL', () => {
   })
 })
 
-describe('a server of PostgreSQL that restarts', () => {
-  it('in good order or after a crash, loses and invents nothing', async (test) => {
-    const folder = await newCluster()
-    const port = await findFreePort()
-    let server = await startServer(folder, {}, { port })
-    releaseAfterTest(() => server.stop())
-    const trial = await openTrial({ database: server.toUrl(database), services: 2, clients })
-    for (let round = 0; round < 2 * rounds; round++) {
-      await trial.writes(someWrites)
-      // A crash undoes the last saves of webhooks, which do not wait for the disk.
-      await trial.suffer(async () => {
-        const exited = once(server.process, 'exit')
-        server.process.kill(round % 2 === 0 ? 'SIGINT' : 'SIGQUIT')
-        await exited
-        server = await startServer(folder, {}, { port })
-        await waitUntil(() => trial.isReady(0), 'the service is ready')
-      }, Number.POSITIVE_INFINITY)
-      await trial.writes(fewWrites)
-    }
-    await trial.requireClean(test)
-  })
+it('a service loses and invents nothing when PostgreSQL is stopped or crashes', async (test) => {
+  const folder = await newCluster()
+  const port = await findFreePort()
+  let server = await startServer(folder, {}, { port })
+  releaseAfterTest(() => server.stop())
+  const trial = await openTrial({ database: server.toUrl(database), services: 2, clients })
+  for (let round = 0; round < 2 * rounds; round++) {
+    await trial.writes(someWrites)
+    // A crash undoes the last saves of webhooks, which do not wait for the disk.
+    await trial.suffer(async () => {
+      const exited = once(server.process, 'exit')
+      server.process.kill(round % 2 === 0 ? 'SIGINT' : 'SIGQUIT')
+      await exited
+      server = await startServer(folder, {}, { port })
+      await waitUntil(() => trial.isReady(0), 'the service is ready')
+    }, Number.POSITIVE_INFINITY)
+    await trial.writes(fewWrites)
+  }
+  await trial.requireClean(test)
 })
 
-describe('a primary that stops for a while', () => {
-  it('keeps no write waiting until it continues, and loses nothing', async (test) => {
-    const pair = await startPair('synchronous')
-    const trial = await openTrial({ database: pair.url, clients })
-    const { history, isReady } = trial
-    await trial.writes(someWrites)
-    await trial.suffer(async () => {
-      signalServer(pair.primary, 'SIGSTOP')
-      await sleep(stopMs)
-      const sent = [...history.attempts]
-      const areAnswered = () => sent.every(({ answeredAt }) => Number.isFinite(answeredAt))
-      await waitUntil(areAnswered, 'every write is answered while the primary is stopped')
-      await waitUntil(async () => !(await isReady(0)), 'the service is not ready')
-      signalServer(pair.primary, 'SIGCONT')
-      const resumedAt = performance.now()
-      await waitUntil(() => isReady(0), 'the service is ready')
-      test.diagnostic(`ready after ${Math.round(performance.now() - resumedAt)} ms`)
-    })
-    await trial.writes(fewWrites)
-    await trial.requireClean(test)
-    assert.ok(longestWaitMs(history) < maxWaitMs)
-    assert.equal(await trial.services[0]?.end('SIGTERM'), 0)
+it('a primary that is stopped for a while keeps no write waiting, and loses nothing', async (test) => {
+  const pair = await startPair('synchronous')
+  const trial = await openTrial({ database: pair.url, clients })
+  const { history, isReady } = trial
+  await trial.writes(someWrites)
+  await trial.suffer(async () => {
+    signalServer(pair.primary, 'SIGSTOP')
+    await sleep(stopMs)
+    const sent = [...history.attempts]
+    const areAnswered = () => sent.every(({ answeredAt }) => Number.isFinite(answeredAt))
+    await waitUntil(areAnswered, 'every write is answered while the primary is stopped')
+    await waitUntil(async () => !(await isReady(0)), 'the service is not ready')
+    signalServer(pair.primary, 'SIGCONT')
+    const resumedAt = performance.now()
+    await waitUntil(() => isReady(0), 'the service is ready')
+    test.diagnostic(`ready after ${Math.round(performance.now() - resumedAt)} ms`)
   })
+  await trial.writes(fewWrites)
+  await trial.requireClean(test)
+  assert.ok(longestWaitMs(history) < maxWaitMs)
+  assert.equal(await trial.services[0]?.end('SIGTERM'), 0)
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { ChildProcess } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { describe, it } from 'node:test'
+import { it } from 'node:test'
 import { type Engine, engines, postgres } from '../support/engines.ts'
 import { query } from '../support/postgres.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -86,20 +86,18 @@ const harms: readonly [title: string, services: number, harm: Harm, only?: Engin
 ]
 
 for (const engine of engines) {
-  describe(`mirrors and webhooks of a service on ${engine.name}`, () => {
-    for (const [title, services, harm, only = engine] of harms) {
-      if (only !== engine) continue
-      it(`have every change in order, though ${title}`, async (test) => {
-        const database = await engine.newUrl()
-        const trial = await openTrial({
-          ...{ database, services, clients: { readers: 0 }, leases: 'short' },
-        })
-        trial.urls.length = 1
-        await harm(trial, database)
-        await trial.requireClean(test)
+  for (const [title, services, harm, only = engine] of harms) {
+    if (only !== engine) continue
+    it(`mirrors and webhooks on ${engine.name} have every change in order, though ${title}`, async (test) => {
+      const database = await engine.newUrl()
+      const trial = await openTrial({
+        ...{ database, services, clients: { readers: 0 }, leases: 'short' },
       })
-    }
-  })
+      trial.urls.length = 1
+      await harm(trial, database)
+      await trial.requireClean(test)
+    })
+  }
 }
 
 /** Stops a process while it does not hold the lock of the database, which nobody could take over. */

@@ -11,7 +11,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { describe, it } from 'node:test'
+import { it } from 'node:test'
 import type { Verdict } from '../../src/store/finding.ts'
 import { run } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
@@ -130,71 +130,71 @@ async function requirePlants({ send }: Store, ids: readonly number[]): Promise<v
     assert.equal((await send({ path: `/plants/${id}` })).status, 200, String(id))
 }
 
-describe('a disk that the store and another program have filled', { skip }, () => {
-  it('refuses every write, serves reads, loses nothing, and recovers by its ballast', async () => {
-    const { folder } = disks[0] as { folder: string }
-    const ballast = join(folder, 'ballast')
-    // Larger than the log, which a checkpoint has to copy into the database.
-    writeFileSync(ballast, Buffer.alloc(8 * 1024 * 1024, 1))
-    const store = openStoreOn(folder)
-    const service = await store.serve()
-    const { id, token } = await createToken(store)
-    const stored = await createAll(store, 1)
-    fill(folder)
-    stored.push(...(await createAll(store, 100_000)))
-    const put = { method: 'PUT', path: '/plants/1', body: JSON.stringify({ name }) }
-    assert.equal((await store.send(put)).status, 507)
-    assert.equal(await store.remove(1), 507)
-    await requireRefusals(store, id)
-    await requireReads(store)
-    assert.deepEqual(await store.readiness(), { status: 'ok' })
+it('a disk that is full serves reads, refuses writes, loses nothing, recovers by its ballast', {
+  skip,
+}, async () => {
+  const { folder } = disks[0] as { folder: string }
+  const ballast = join(folder, 'ballast')
+  // Larger than the log, which a checkpoint has to copy into the database.
+  writeFileSync(ballast, Buffer.alloc(8 * 1024 * 1024, 1))
+  const store = openStoreOn(folder)
+  const service = await store.serve()
+  const { id, token } = await createToken(store)
+  const stored = await createAll(store, 1)
+  fill(folder)
+  stored.push(...(await createAll(store, 100_000)))
+  const put = { method: 'PUT', path: '/plants/1', body: JSON.stringify({ name }) }
+  assert.equal((await store.send(put)).status, 507)
+  assert.equal(await store.remove(1), 507)
+  await requireRefusals(store, id)
+  await requireReads(store)
+  assert.deepEqual(await store.readiness(), { status: 'ok' })
 
-    await service.end('SIGKILL')
-    fill(folder)
-    const again = await store.serve()
-    await requirePlants(store, stored)
-    stored.push(...(await createAll(store, 200_000)))
-    await requireReads(store)
+  await service.end('SIGKILL')
+  fill(folder)
+  const again = await store.serve()
+  await requirePlants(store, stored)
+  stored.push(...(await createAll(store, 200_000)))
+  await requireReads(store)
 
-    rmSync(ballast)
-    for (const plant of stored.slice(0, 20)) assert.equal(await store.remove(plant), 204)
-    for (const plant of stored.slice(0, 10)) assert.equal(await store.create(plant), 200)
-    assert.equal((await store.run('token', 'revoke', id)).exitCode, 0)
-    await waitUntil(async () => {
-      const headers = { Authorization: `Bearer ${token}` }
-      return (await store.send({ path: '/plants', headers })).status === 401
-    }, 'the token is refused')
-    await requirePlants(store, [...stored.slice(0, 10), ...stored.slice(20)])
-    await again.end('SIGTERM')
-    assert.deepEqual(readdirSync(folder).sort(), ['filler', 'plants.db'])
-  })
+  rmSync(ballast)
+  for (const plant of stored.slice(0, 20)) assert.equal(await store.remove(plant), 204)
+  for (const plant of stored.slice(0, 10)) assert.equal(await store.create(plant), 200)
+  assert.equal((await store.run('token', 'revoke', id)).exitCode, 0)
+  await waitUntil(async () => {
+    const headers = { Authorization: `Bearer ${token}` }
+    return (await store.send({ path: '/plants', headers })).status === 401
+  }, 'the token is refused')
+  await requirePlants(store, [...stored.slice(0, 10), ...stored.slice(20)])
+  await again.end('SIGTERM')
+  assert.deepEqual(readdirSync(folder).sort(), ['filler', 'plants.db'])
 })
 
-describe('a disk that is full before anything starts', { skip }, () => {
-  it('ends every command with one line, and is enough for reads if 64 KiB are free', async () => {
-    const { folder } = disks[1] as { folder: string }
-    const store = openStoreOn(folder)
-    const service = await store.serve()
-    const { id } = await createToken(store)
-    assert.equal(await store.create(1), 200)
-    await service.end('SIGTERM')
-    fill(folder)
-    for (const args of [
-      ['serve', '--port', '0'],
-      ['export', '-'],
-      ['token', 'revoke', id],
-    ]) {
-      const { exitCode, stderr } = await store.run(...args)
-      assert.match(stderr, /^Cannot open the database \S+: the disk is full\.\n$/)
-      assert.equal(exitCode, 78)
-    }
-    const filler = join(folder, 'filler')
-    truncateSync(filler, statSync(filler).size - 64 * 1024)
-    await requireReads(store)
-    await store.serve()
-    await createAll(store, 2)
-    assert.equal((await store.send({ path: '/plants/1' })).status, 200)
-    rmSync(filler)
-    assert.equal(await store.create(1_000), 200)
-  })
+it('a disk that was full before ends commands with one line; 64 KiB are enough for reads', {
+  skip,
+}, async () => {
+  const { folder } = disks[1] as { folder: string }
+  const store = openStoreOn(folder)
+  const service = await store.serve()
+  const { id } = await createToken(store)
+  assert.equal(await store.create(1), 200)
+  await service.end('SIGTERM')
+  fill(folder)
+  for (const args of [
+    ['serve', '--port', '0'],
+    ['export', '-'],
+    ['token', 'revoke', id],
+  ]) {
+    const { exitCode, stderr } = await store.run(...args)
+    assert.match(stderr, /^Cannot open the database \S+: the disk is full\.\n$/)
+    assert.equal(exitCode, 78)
+  }
+  const filler = join(folder, 'filler')
+  truncateSync(filler, statSync(filler).size - 64 * 1024)
+  await requireReads(store)
+  await store.serve()
+  await createAll(store, 2)
+  assert.equal((await store.send({ path: '/plants/1' })).status, 200)
+  rmSync(filler)
+  assert.equal(await store.create(1_000), 200)
 })

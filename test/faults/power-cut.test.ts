@@ -180,54 +180,52 @@ describe('a power cut', { skip: shim.skip }, () => {
   })
 })
 
-describe('a restore', { skip: shim.skip }, () => {
-  it('syncs the parents of the folders that it makes', async () => {
-    const backup = join(newFolder(), 'backup.db')
-    openConnection(backup).close()
-    const root = newQuickFolder()
-    const operations = await recordCommand(['restore', backup], root)
-    const made = operations.findIndex(({ kind }) => kind === 'make folder')
-    assert.equal(operations[made]?.path, join(root, 'data'))
-    const later = operations.slice(made)
-    assert.ok(later.some(({ kind, path }) => kind === 'sync' && path === root))
-  })
+it('a restore syncs the parents of the folders that it makes', { skip: shim.skip }, async () => {
+  const backup = join(newFolder(), 'backup.db')
+  openConnection(backup).close()
+  const root = newQuickFolder()
+  const operations = await recordCommand(['restore', backup], root)
+  const made = operations.findIndex(({ kind }) => kind === 'make folder')
+  assert.equal(operations[made]?.path, join(root, 'data'))
+  const later = operations.slice(made)
+  assert.ok(later.some(({ kind, path }) => kind === 'sync' && path === root))
 })
 
 const releases = { '1.0.0': oldStores[0], '1.1.0': oldJournals[0], '1.2.0': stores12[0] }
 
-describe('a power cut during an upgrade', { skip: shim.skip }, () => {
-  for (const [release, old] of Object.entries(releases)) {
-    it(`leaves a store of release ${release} that opens with every plant`, async (test) => {
-      const url = await (old ?? assert.fail()).newUrl()
-      const oldFile = url.replace('sqlite:', '')
-      const root = newQuickFolder()
-      mkdirSync(join(root, 'data'))
-      copyFileSync(oldFile, toPath(root))
-      const recorded = await recordCommand(['token', 'list'], root)
-      const wanted = await recover(toPath(root))
-      assert.ok(wanted.stored.size > 0)
-      const before = toFile(toPath(root), readFileSync(oldFile), root)
-      const operations = [...before, ...recorded]
-      const random = buildRandom(seed, 1)
-      let points = 0
-      for (let round = 0; round < scale(1, 10); round++) {
-        const moments = [...operations.keys()].slice(before.length - 1)
-        const each = isLong ? cuts : [random.pick(cuts)]
-        await cutPower(
-          { root, operations, moments, random, cuts: each },
-          async (folder, { kind, path }, cut) => {
-            const at = `FAULTS_SEED=${seed}: ${kind} of ${path}, ${cut}`
-            assert.deepEqual(await recover(toPath(folder)), wanted, at)
-            points++
-          },
-        )
-      }
-      const isMigrated = recorded.some(({ kind }) => kind === 'sync')
-      assert.ok(isMigrated && points > 10, `${points} points`)
-      test.diagnostic(JSON.stringify({ points, operations: operations.length, seed }))
-    })
-  }
-})
+for (const [release, old] of Object.entries(releases)) {
+  it(`a power cut during an upgrade from ${release} leaves a store that opens with every plant`, {
+    skip: shim.skip,
+  }, async (test) => {
+    const url = await (old ?? assert.fail()).newUrl()
+    const oldFile = url.replace('sqlite:', '')
+    const root = newQuickFolder()
+    mkdirSync(join(root, 'data'))
+    copyFileSync(oldFile, toPath(root))
+    const recorded = await recordCommand(['token', 'list'], root)
+    const wanted = await recover(toPath(root))
+    assert.ok(wanted.stored.size > 0)
+    const before = toFile(toPath(root), readFileSync(oldFile), root)
+    const operations = [...before, ...recorded]
+    const random = buildRandom(seed, 1)
+    let points = 0
+    for (let round = 0; round < scale(1, 10); round++) {
+      const moments = [...operations.keys()].slice(before.length - 1)
+      const each = isLong ? cuts : [random.pick(cuts)]
+      await cutPower(
+        { root, operations, moments, random, cuts: each },
+        async (folder, { kind, path }, cut) => {
+          const at = `FAULTS_SEED=${seed}: ${kind} of ${path}, ${cut}`
+          assert.deepEqual(await recover(toPath(folder)), wanted, at)
+          points++
+        },
+      )
+    }
+    const isMigrated = recorded.some(({ kind }) => kind === 'sync')
+    assert.ok(isMigrated && points > 10, `${points} points`)
+    test.diagnostic(JSON.stringify({ points, operations: operations.length, seed }))
+  })
+}
 
 /** Runs a command on the database of a folder, and records its operations on the disk. */
 async function recordCommand(args: string[], root: string): Promise<Operation[]> {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { describe, it } from 'node:test'
+import { it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { scopes } from '../../src/contract/scopes.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
@@ -21,89 +21,81 @@ const fewWrites = scale(30, 100)
 const manyWrites = scale(60, 300)
 const newDatabase = () => `sqlite:${join(newFolder(), 'plants.db')}`
 
-describe('a service that is stopped for a while', () => {
-  it('continues, answers every request and loses nothing', async (test) => {
-    const { services, history, ...trial } = await openTrial({ database: newDatabase(), clients })
-    for (let round = 0; round < rounds; round++) {
+it('a service that was stopped for a while answers every request and loses nothing', async (test) => {
+  const { services, history, ...trial } = await openTrial({ database: newDatabase(), clients })
+  for (let round = 0; round < rounds; round++) {
+    await trial.writes(fewWrites)
+    await trial.suffer(async () => {
+      services[0]?.child.kill('SIGSTOP')
+      await sleep(stopMs)
+      services[0]?.child.kill('SIGCONT')
       await trial.writes(fewWrites)
-      await trial.suffer(async () => {
-        services[0]?.child.kill('SIGSTOP')
-        await sleep(stopMs)
-        services[0]?.child.kill('SIGCONT')
-        await trial.writes(fewWrites)
-      })
-    }
-    await trial.requireClean(test)
-    assert.equal(countOutcomes(history).ok, history.attempts.length)
-    assert.ok(longestWaitMs(history) >= stopMs, 'it was not stopped')
-  })
+    })
+  }
+  await trial.requireClean(test)
+  assert.equal(countOutcomes(history).ok, history.attempts.length)
+  assert.ok(longestWaitMs(history) >= stopMs, 'it was not stopped')
 })
 
-describe('a service that gets two signals at once', () => {
-  it('takes them for one, as a terminal and npm both send it, and ends in good order', async () => {
-    const service = await startProcess({ database: newDatabase() })
-    // Both signals wait until the process continues.
-    service.child.kill('SIGSTOP')
-    service.child.kill('SIGINT')
-    service.child.kill('SIGTERM')
-    assert.equal(await service.end('SIGCONT'), 0)
-  })
+it('a service takes two signals at once, of a terminal and of npm, for one', async () => {
+  const service = await startProcess({ database: newDatabase() })
+  // Both signals wait until the process continues.
+  service.child.kill('SIGSTOP')
+  service.child.kill('SIGINT')
+  service.child.kill('SIGTERM')
+  assert.equal(await service.end('SIGCONT'), 0)
 })
 
-describe('a service with fewer descriptors than there are idle connections', () => {
-  it('serves its clients, new ones, and pages that are built from files', async (test) => {
-    const trial = await openTrial({ database: newDatabase(), clients, descriptors: 600 })
-    const { url, child } = trial.services[0] ?? assert.fail()
-    await trial.writes(fewWrites)
-    const sockets = Array.from({ length: 700 }, () => openSocket(url))
-    await Promise.all(sockets.map((socket) => once(socket, 'connect').catch(() => {})))
-    for (const path of ['/healthz', '/docs']) assert.equal((await call(url, { path })).status, 200)
-    await trial.writes(manyWrites)
-    await trial.requireClean(test)
-    assert.equal(child.exitCode, null)
-  })
+it('a service with fewer descriptors than idle connections serves old and new clients, and pages', async (test) => {
+  const trial = await openTrial({ database: newDatabase(), clients, descriptors: 600 })
+  const { url, child } = trial.services[0] ?? assert.fail()
+  await trial.writes(fewWrites)
+  const sockets = Array.from({ length: 700 }, () => openSocket(url))
+  await Promise.all(sockets.map((socket) => once(socket, 'connect').catch(() => {})))
+  for (const path of ['/healthz', '/docs']) assert.equal((await call(url, { path })).status, 200)
+  await trial.writes(manyWrites)
+  await trial.requireClean(test)
+  assert.equal(child.exitCode, null)
 })
 
-describe('a service whose clock is set back by an hour', () => {
-  it('keeps tokens, keys and plants, and refuses revoked tokens', async (test) => {
-    const path = join(newFolder(), 'plants.db')
-    const { lasting, short, revoked } = await issueTokens(path)
-    const trial = await openTrial({ database: `sqlite:${path}`, clients })
-    const service = trial.services[0] ?? assert.fail()
-    const send = (of: string, request: Request) => {
-      const headers = { Authorization: `Bearer ${of}`, 'Content-Type': 'application/json' }
-      return call(service.url, { ...request, headers: { ...headers, ...request.headers } })
-    }
-    const create = (id: number, key: string) =>
-      send(lasting, {
-        method: 'POST',
-        path: '/plants',
-        headers: { 'Idempotency-Key': key },
-        body: `{"id":${id},"name":"x"}`,
-      })
-    const remove = (id: number) => send(lasting, { method: 'DELETE', path: `/plants/${id}` })
-    const before = await create(-1, 'before')
-    await remove(-1)
-    assert.equal((await send(short, { path: '/plants' })).status, 401)
+it('a service whose clock is set back keeps tokens, keys and plants, and refuses revoked tokens', async (test) => {
+  const path = join(newFolder(), 'plants.db')
+  const { lasting, short, revoked } = await issueTokens(path)
+  const trial = await openTrial({ database: `sqlite:${path}`, clients })
+  const service = trial.services[0] ?? assert.fail()
+  const send = (of: string, request: Request) => {
+    const headers = { Authorization: `Bearer ${of}`, 'Content-Type': 'application/json' }
+    return call(service.url, { ...request, headers: { ...headers, ...request.headers } })
+  }
+  const create = (id: number, key: string) =>
+    send(lasting, {
+      method: 'POST',
+      path: '/plants',
+      headers: { 'Idempotency-Key': key },
+      body: `{"id":${id},"name":"x"}`,
+    })
+  const remove = (id: number) => send(lasting, { method: 'DELETE', path: `/plants/${id}` })
+  const before = await create(-1, 'before')
+  await remove(-1)
+  assert.equal((await send(short, { path: '/plants' })).status, 401)
 
-    await trial.writes(fewWrites)
-    await trial.setClockBack(0)
-    await trial.writes(manyWrites)
-    const after = await create(-1, 'before')
-    assert.equal(after.status, 200)
-    assert.equal(after.headers.get('idempotency-replayed'), 'true')
-    assert.equal(after.headers.get('etag'), before.headers.get('etag'))
-    assert.notEqual(after.headers.get('x-request-id'), before.headers.get('x-request-id'))
-    assert.equal((await create(-2, 'after')).status, 200)
-    assert.equal((await remove(-2)).status, 204)
-    assert.ok(Date.now() - readKeyTime(path, 'after') > 3_500_000, 'the clock was not set back')
-    assert.equal((await send(revoked, { path: '/plants' })).status, 401)
-    // Expiry follows the current clock: one that was wrong must not expire tokens for good.
-    assert.equal((await send(short, { path: '/plants' })).status, 200)
-    await trial.requireClean(test)
-    assert.equal(countOutcomes(trial.history).ok, trial.history.attempts.length)
-    assert.equal(await service.end('SIGINT'), 0)
-  })
+  await trial.writes(fewWrites)
+  await trial.setClockBack(0)
+  await trial.writes(manyWrites)
+  const after = await create(-1, 'before')
+  assert.equal(after.status, 200)
+  assert.equal(after.headers.get('idempotency-replayed'), 'true')
+  assert.equal(after.headers.get('etag'), before.headers.get('etag'))
+  assert.notEqual(after.headers.get('x-request-id'), before.headers.get('x-request-id'))
+  assert.equal((await create(-2, 'after')).status, 200)
+  assert.equal((await remove(-2)).status, 204)
+  assert.ok(Date.now() - readKeyTime(path, 'after') > 3_500_000, 'the clock was not set back')
+  assert.equal((await send(revoked, { path: '/plants' })).status, 401)
+  // Expiry follows the current clock: one that was wrong must not expire tokens for good.
+  assert.equal((await send(short, { path: '/plants' })).status, 200)
+  await trial.requireClean(test)
+  assert.equal(countOutcomes(trial.history).ok, trial.history.attempts.length)
+  assert.equal(await service.end('SIGINT'), 0)
 })
 
 async function issueTokens(path: string) {

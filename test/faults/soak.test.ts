@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ChildProcess } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
-import { describe, it } from 'node:test'
+import { it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { engines } from '../support/engines.ts'
 import { scale } from './lab/scale.ts'
@@ -42,38 +42,34 @@ function compare(samples: readonly Sample[]) {
 
 for (const engine of engines) {
   const services = engine.name === 'SQLite' ? 1 : 2
-  describe(`everything at once on ${engine.name}, with ${services} of the service`, () => {
-    it(`keeps every promise for ${minutes} minutes, at a level of memory and files`, async (test) => {
-      const clients = { writers: 4, readers: 1, thinkMs: 100 }
-      const trial = await openTrial({ database: await engine.newUrl(), services, clients })
-      const lives = trial.services.map(({ child }) => ({ child, samples: [] as Sample[] }))
-      const endsAt = performance.now() + minutes * 60_000
-      while (performance.now() < endsAt || lives.some(({ samples }) => samples.length < 8)) {
-        for (const { child, samples } of lives) samples.push(takeSample(child))
-        await sleep(sampleMs)
-      }
-      await trial.requireClean(test)
-      for (const { samples } of lives) {
-        const figures = compare(samples)
-        test.diagnostic(JSON.stringify(figures))
-        assert.ok(figures.every(({ isLevel }) => isLevel))
-      }
-    })
+  it(`everything at once on ${engine.name} keeps every promise for ${minutes} minutes`, async (test) => {
+    const clients = { writers: 4, readers: 1, thinkMs: 100 }
+    const trial = await openTrial({ database: await engine.newUrl(), services, clients })
+    const lives = trial.services.map(({ child }) => ({ child, samples: [] as Sample[] }))
+    const endsAt = performance.now() + minutes * 60_000
+    while (performance.now() < endsAt || lives.some(({ samples }) => samples.length < 8)) {
+      for (const { child, samples } of lives) samples.push(takeSample(child))
+      await sleep(sampleMs)
+    }
+    await trial.requireClean(test)
+    for (const { samples } of lives) {
+      const figures = compare(samples)
+      test.diagnostic(JSON.stringify(figures))
+      assert.ok(figures.every(({ isLevel }) => isLevel))
+    }
   })
 }
 
-describe('the comparison of samples', () => {
-  for (const figure of ['rssMb', 'descriptors'] as const) {
-    it(`notices that ${figure} grows (control)`, () => {
-      const samples = Array.from({ length: 40 }, (_, at) => {
-        const level = { rssMb: 90, descriptors: 30 }
-        return { ...level, [figure]: level[figure] + at * 10 }
-      })
-      const found = compare(samples).filter(({ isLevel }) => !isLevel)
-      assert.deepEqual(
-        found.map((one) => one.figure),
-        [figure],
-      )
+for (const figure of ['rssMb', 'descriptors'] as const) {
+  it(`the comparison of samples notices that ${figure} grows (control)`, () => {
+    const samples = Array.from({ length: 40 }, (_, at) => {
+      const level = { rssMb: 90, descriptors: 30 }
+      return { ...level, [figure]: level[figure] + at * 10 }
     })
-  }
-})
+    const found = compare(samples).filter(({ isLevel }) => !isLevel)
+    assert.deepEqual(
+      found.map((one) => one.figure),
+      [figure],
+    )
+  })
+}

@@ -47,63 +47,59 @@ async function startUntil(isEnough: () => Promise<boolean>, url: string) {
 }
 
 for (const engine of engines) {
-  describe(`an import into ${engine.name} that is killed`, () => {
-    it('ends with the same store when the same command is run again', async () => {
-      for (let round = 0; round < scale(1, 20); round++) {
-        const url = await engine.newUrl()
-        const store = await engine.open(url)
-        const enough = 1 + Math.floor(Math.random() * 0.4 * lineCount)
-        const running = await startUntil(async () => (await countPlants(store)) >= enough, url)
-        running.child.kill('SIGKILL')
-        assert.equal((await running.ended).exitCode, 137)
-        await store.close()
-        assert.ok((await importInto(url)) === expected, 'the stores differ')
-      }
-    })
+  it(`an import into ${engine.name} that is killed ends with the same store when it is run again`, async () => {
+    for (let round = 0; round < scale(1, 20); round++) {
+      const url = await engine.newUrl()
+      const store = await engine.open(url)
+      const enough = 1 + Math.floor(Math.random() * 0.4 * lineCount)
+      const running = await startUntil(async () => (await countPlants(store)) >= enough, url)
+      running.child.kill('SIGKILL')
+      assert.equal((await running.ended).exitCode, 137)
+      await store.close()
+      assert.ok((await importInto(url)) === expected, 'the stores differ')
+    }
   })
 }
 
 for (const engine of engines) {
-  describe(`an import into a service on ${engine.name}`, () => {
-    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/x-ndjson' }
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/x-ndjson' }
 
-    /** Sends the file. Returns the status of the answer; undefined if none has come. */
-    async function send(url: string): Promise<number | undefined> {
-      const request = { method: 'POST', headers, body: lines.join('') }
-      const path = '/plants.ndjson?on-conflict=replace'
-      const answer = await fetch(`${url}${path}`, request).catch(() => undefined)
-      await answer?.text().catch(() => {})
-      return answer?.status
+  /** Sends the file. Returns the status of the answer; undefined if none has come. */
+  async function send(url: string): Promise<number | undefined> {
+    const request = { method: 'POST', headers, body: lines.join('') }
+    const path = '/plants.ndjson?on-conflict=replace'
+    const answer = await fetch(`${url}${path}`, request).catch(() => undefined)
+    await answer?.text().catch(() => {})
+    return answer?.status
+  }
+
+  /** Starts a service and an import into it, and waits for a random number of plants. */
+  async function begin() {
+    const database = await engine.newUrl()
+    const service = await startProcess({ database })
+    const sending = send(service.url)
+    const store = await engine.open(database)
+    const enough = 1 + Math.floor(Math.random() * 0.4 * lineCount)
+    await waitUntil(async () => (await countPlants(store)) >= enough, `${enough} plants`)
+    await store.close()
+    return { database, service, sending }
+  }
+
+  async function read(database: string): Promise<string> {
+    const exported = await run(['export', '--quiet'], { folder, env: { DATABASE_URL: database } })
+    return exported.stdout
+  }
+
+  it(`an import over HTTP ends with the same store when the service is killed, on ${engine.name}`, async () => {
+    for (let round = 0; round < scale(1, 20); round++) {
+      const { database, service, sending } = await begin()
+      await service.end('SIGKILL')
+      await sending
+      const again = await startProcess({ database, port: Number(new URL(service.url).port) })
+      assert.equal(await send(again.url), 200)
+      await again.end('SIGTERM')
+      assert.ok((await read(database)) === expected, 'the stores differ')
     }
-
-    /** Starts a service and an import into it, and waits for a random number of plants. */
-    async function begin() {
-      const database = await engine.newUrl()
-      const service = await startProcess({ database })
-      const sending = send(service.url)
-      const store = await engine.open(database)
-      const enough = 1 + Math.floor(Math.random() * 0.4 * lineCount)
-      await waitUntil(async () => (await countPlants(store)) >= enough, `${enough} plants`)
-      await store.close()
-      return { database, service, sending }
-    }
-
-    async function read(database: string): Promise<string> {
-      const exported = await run(['export', '--quiet'], { folder, env: { DATABASE_URL: database } })
-      return exported.stdout
-    }
-
-    it('ends with the same store when the service is killed and the file sent again', async () => {
-      for (let round = 0; round < scale(1, 20); round++) {
-        const { database, service, sending } = await begin()
-        await service.end('SIGKILL')
-        await sending
-        const again = await startProcess({ database, port: Number(new URL(service.url).port) })
-        assert.equal(await send(again.url), 200)
-        await again.end('SIGTERM')
-        assert.ok((await read(database)) === expected, 'the stores differ')
-      }
-    })
   })
 }
 

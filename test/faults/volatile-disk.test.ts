@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, it } from 'node:test'
+import { it } from 'node:test'
 import { buildRandom, seed } from './lab/random.ts'
 import { layOut } from './lab/recovery.ts'
 import { newQuickFolder } from './lab/shim.ts'
@@ -65,8 +65,7 @@ const cases: readonly Case[] = [
   ['repairs pages that change again', [...failed, write('c', 1), sync], 'any pages', ['bc']],
 ]
 
-describe('the disk of the power cut tests', () => {
-  for (const [title, steps, cut, found] of cases) {
-    it(`${title}: ${cut}`, () => assert.deepEqual(cutOften(steps, cut), found))
-  }
-})
+for (const [title, steps, cut, found] of cases) {
+  it(`the disk of the power cut tests ${title}: ${cut}`, () =>
+    assert.deepEqual(cutOften(steps, cut), found))
+}

@@ -174,13 +174,11 @@ const refusals: [json: string, message: string][] = [
   ['['.repeat(33), 'nesting deeper than 32 levels at column 33'],
 ]
 
-describe('a text that is not JSON', () => {
-  for (const [json, message] of refusals) {
-    it(`is refused: ${JSON.stringify(json.slice(0, 30))}`, () => {
-      const outcome = outcomeOf(json)
-      assert.ok(outcome instanceof Failure)
-      assert.equal(outcome.number, 40001)
-      assert.equal(outcome.message, `Invalid JSON: ${message}.`)
-    })
-  }
-})
+for (const [json, message] of refusals) {
+  it(`a text that is not JSON is refused: ${JSON.stringify(json.slice(0, 30))}`, () => {
+    const outcome = outcomeOf(json)
+    assert.ok(outcome instanceof Failure)
+    assert.equal(outcome.number, 40001)
+    assert.equal(outcome.message, `Invalid JSON: ${message}.`)
+  })
+}

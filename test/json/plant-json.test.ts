@@ -29,58 +29,48 @@ const int64 = 'an integer from -9223372036854775808 to 9223372036854775807'
 const example = 'Send {"id": 42, "name": "Monstera"}, for example.'
 const storable = 'a string without NUL characters and without lone surrogates'
 
-describe('a plant', () => {
-  const plants: [json: string, plant: object][] = [
-    ['{"id":1,"name":"Fern"}', { id: 1n, name: 'Fern' }],
-    ['{"tag":"","name":"","id":-0}', { id: 0n, name: '', tag: '' }],
-    ['{"id":9.223372036854775807e18,"name":"x"}', { id: 2n ** 63n - 1n, name: 'x' }],
-    ['{"i\\u0064":1e3,"name":"\\ud83c\\udf31\\n"}', { id: 1000n, name: '\u{1f331}\n' }],
-    ['{"more":[{"id":2}],"id":1,"name":"x","__proto__":{"tag":"y"}}', { id: 1n, name: 'x' }],
-  ]
-  for (const [json, plant] of plants) {
-    it(`is read from ${json}`, () => assert.deepEqual(readNewPlant(json), plant))
-  }
-})
+const plants: [json: string, plant: object][] = [
+  ['{"id":1,"name":"Fern"}', { id: 1n, name: 'Fern' }],
+  ['{"tag":"","name":"","id":-0}', { id: 0n, name: '', tag: '' }],
+  ['{"id":9.223372036854775807e18,"name":"x"}', { id: 2n ** 63n - 1n, name: 'x' }],
+  ['{"i\\u0064":1e3,"name":"\\ud83c\\udf31\\n"}', { id: 1000n, name: '\u{1f331}\n' }],
+  ['{"more":[{"id":2}],"id":1,"name":"x","__proto__":{"tag":"y"}}', { id: 1n, name: 'x' }],
+]
+for (const [json, plant] of plants) {
+  it(`a plant is read from ${json}`, () => assert.deepEqual(readNewPlant(json), plant))
+}
 
-describe('JSON of another shape', () => {
-  const refusals: [json: string, message: string][] = [
-    ['[]', `A JSON object is expected, but this is an array. ${example}`],
-    ['1.5', `A JSON object is expected, but this is a number. ${example}`],
-    [' null ', `A JSON object is expected, but this is null. ${example}`],
-    ['{}', 'The member "id" is missing.'],
-    ['{"id":"1"}', 'The member "name" is missing.'],
-    [
-      '{"id":"1","name":"x"}',
-      'The member "id" must be an integer, but is a string: write it without quotes.',
-    ],
-    ['{"id":null,"name":"x"}', 'The member "id" must be an integer, but is null.'],
-    ['{"id":{},"name":"x"}', 'The member "id" must be an integer, but is an object.'],
-    ['{"id":1.5,"name":"x"}', 'The member "id" must be an integer, but is a fraction.'],
-    ['{"id":1e-999999999,"name":"x"}', 'The member "id" must be an integer, but is a fraction.'],
-    [
-      '{"id":9223372036854775808,"name":"x"}',
-      `The member "id" must be ${int64}, but is too large.`,
-    ],
-    [
-      '{"id":-9223372036854775809,"name":"x"}',
-      `The member "id" must be ${int64}, but is too small.`,
-    ],
-    ['{"id":1e999999999,"name":"x"}', `The member "id" must be ${int64}, but is too large.`],
-    ['{"id":1,"name":1}', 'The member "name" must be a string, but is an integer.'],
-    ['{"id":1,"name":1.5}', 'The member "name" must be a string, but is a number.'],
-    [
-      '{"id":1,"name":"x","tag":null}',
-      'The member "tag" must be a string, but is null: leave it out if there is none.',
-    ],
-    ['{"id":1,"name":"\\u0000"}', `The member "name" must be ${storable}.`],
-    ['{"id":1,"name":"x","tag":"\\ud800"}', `The member "tag" must be ${storable}.`],
-  ]
-  for (const [json, message] of refusals) {
-    it(`is refused: ${json}`, () => {
-      assert.throws(() => readNewPlant(json), new Failure(40003, message))
-    })
-  }
-})
+const refusals: [json: string, message: string][] = [
+  ['[]', `A JSON object is expected, but this is an array. ${example}`],
+  ['1.5', `A JSON object is expected, but this is a number. ${example}`],
+  [' null ', `A JSON object is expected, but this is null. ${example}`],
+  ['{}', 'The member "id" is missing.'],
+  ['{"id":"1"}', 'The member "name" is missing.'],
+  [
+    '{"id":"1","name":"x"}',
+    'The member "id" must be an integer, but is a string: write it without quotes.',
+  ],
+  ['{"id":null,"name":"x"}', 'The member "id" must be an integer, but is null.'],
+  ['{"id":{},"name":"x"}', 'The member "id" must be an integer, but is an object.'],
+  ['{"id":1.5,"name":"x"}', 'The member "id" must be an integer, but is a fraction.'],
+  ['{"id":1e-999999999,"name":"x"}', 'The member "id" must be an integer, but is a fraction.'],
+  ['{"id":9223372036854775808,"name":"x"}', `The member "id" must be ${int64}, but is too large.`],
+  ['{"id":-9223372036854775809,"name":"x"}', `The member "id" must be ${int64}, but is too small.`],
+  ['{"id":1e999999999,"name":"x"}', `The member "id" must be ${int64}, but is too large.`],
+  ['{"id":1,"name":1}', 'The member "name" must be a string, but is an integer.'],
+  ['{"id":1,"name":1.5}', 'The member "name" must be a string, but is a number.'],
+  [
+    '{"id":1,"name":"x","tag":null}',
+    'The member "tag" must be a string, but is null: leave it out if there is none.',
+  ],
+  ['{"id":1,"name":"\\u0000"}', `The member "name" must be ${storable}.`],
+  ['{"id":1,"name":"x","tag":"\\ud800"}', `The member "tag" must be ${storable}.`],
+]
+for (const [json, message] of refusals) {
+  it(`JSON of another shape is refused: ${json}`, () => {
+    assert.throws(() => readNewPlant(json), new Failure(40003, message))
+  })
+}
 
 describe('a member that the shape does not name', () => {
   it('is left out', () => {

@@ -85,32 +85,28 @@ for (const engine of engines) {
   })
 }
 
-describe('the metrics of PostgreSQL', () => {
-  it('tell the syncs of its log where the server times them, and leave them out elsewhere', async () => {
-    const server = await startServer(await newCluster(), { track_wal_io_timing: 'on' })
-    releaseAfterTest(server.stop)
-    const timed = await openPostgresStore(server.toUrl('postgres'))
-    await timed.createPlant({ id: 1n, name: 'x' })
-    const read = async () => {
-      const measured = await timed.measure()
-      return parseMetrics(writeMetrics(toStoreMetrics(measured), 'text/plain'))
-    }
-    // The server reports what a connection did a moment later.
-    await waitUntil(async () => toTimes(await read(), 'fsync').sum > 0, 'the syncs are told')
-    const samples = await read()
-    const syncs = toTimes(samples, 'fsync')
-    assert.ok(syncs.count >= 1 && syncs.sum < 60, JSON.stringify(syncs))
-    const untimed = await openPostgresStore(await newDatabase())
-    assert.equal((await untimed.measure()).fsyncSeconds, undefined)
-  })
+it('the metrics of PostgreSQL have the syncs of its log only where the server times them', async () => {
+  const server = await startServer(await newCluster(), { track_wal_io_timing: 'on' })
+  releaseAfterTest(server.stop)
+  const timed = await openPostgresStore(server.toUrl('postgres'))
+  await timed.createPlant({ id: 1n, name: 'x' })
+  const read = async () => {
+    const measured = await timed.measure()
+    return parseMetrics(writeMetrics(toStoreMetrics(measured), 'text/plain'))
+  }
+  // The server reports what a connection did a moment later.
+  await waitUntil(async () => toTimes(await read(), 'fsync').sum > 0, 'the syncs are told')
+  const samples = await read()
+  const syncs = toTimes(samples, 'fsync')
+  assert.ok(syncs.count >= 1 && syncs.sum < 60, JSON.stringify(syncs))
+  const untimed = await openPostgresStore(await newDatabase())
+  assert.equal((await untimed.measure()).fsyncSeconds, undefined)
 })
 
-describe('the metrics of a store that is away', () => {
-  it('say so, and come all the same', async () => {
-    const { store } = await postgres.openWithFault('not reachable')
-    const service = await startService('sqlite::memory:', { store })
-    const { status, body } = await service.call({ path: '/metrics' })
-    assert.equal(status, 200)
-    assert.equal(parseMetrics(body).get('plant_store_store_up'), 0)
-  })
+it('the metrics come although the store is away, and say so', async () => {
+  const { store } = await postgres.openWithFault('not reachable')
+  const service = await startService('sqlite::memory:', { store })
+  const { status, body } = await service.call({ path: '/metrics' })
+  assert.equal(status, 200)
+  assert.equal(parseMetrics(body).get('plant_store_store_up'), 0)
 })

@@ -3,7 +3,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { describe, it } from 'node:test'
+import { it } from 'node:test'
 import { newFolder } from '../support/folder.ts'
 import { authorized, startService } from '../support/service.ts'
 
@@ -16,23 +16,21 @@ const examples = process.env.SCHEMATHESIS_EXAMPLES ?? '50'
 const isMissing = spawnSync(command, ['--version']).status !== 0
 const skip = isMissing && 'Schemathesis is missing: pip install schemathesis, or set SCHEMATHESIS'
 
-describe('the service, as Schemathesis judges it by openapi.json,', { skip }, () => {
-  it('does what the document says', async (t) => {
-    const folder = newFolder()
-    const service = await startService(`sqlite:${join(folder, 'plants.db')}`)
-    const options = [
-      `--config-file=${join(settings, 'schemathesis.toml')}`,
-      'run',
-      `${service.url}/openapi.json`,
-      `--header=Authorization:${authorized.Authorization}`,
-      `--max-examples=${examples}`,
-      '--continue-on-failure',
-      '--no-color',
-    ]
-    const env = { ...process.env, SCHEMATHESIS_HOOKS: join(settings, 'hooks.py') }
-    const child = spawn(command, options, { cwd: folder, env, signal: t.signal })
-    const [output, [exitCode]] = await Promise.all([text(child.stdout), once(child, 'close')])
-    t.diagnostic(output.slice(output.lastIndexOf('Test cases:')))
-    assert.equal(exitCode, 0, output)
-  })
+it('the service does what openapi.json says, as Schemathesis judges it', { skip }, async (t) => {
+  const folder = newFolder()
+  const service = await startService(`sqlite:${join(folder, 'plants.db')}`)
+  const options = [
+    `--config-file=${join(settings, 'schemathesis.toml')}`,
+    'run',
+    `${service.url}/openapi.json`,
+    `--header=Authorization:${authorized.Authorization}`,
+    `--max-examples=${examples}`,
+    '--continue-on-failure',
+    '--no-color',
+  ]
+  const env = { ...process.env, SCHEMATHESIS_HOOKS: join(settings, 'hooks.py') }
+  const child = spawn(command, options, { cwd: folder, env, signal: t.signal })
+  const [output, [exitCode]] = await Promise.all([text(child.stdout), once(child, 'close')])
+  t.diagnostic(output.slice(output.lastIndexOf('Test cases:')))
+  assert.equal(exitCode, 0, output)
 })

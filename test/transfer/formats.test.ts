@@ -202,23 +202,21 @@ const files: [
   ],
 ]
 
-describe('a file with', () => {
-  for (const [title, format, content, expected] of files) {
-    it(`${title} (${format}) loses no other line`, async () => {
-      const entries = await read(content, 65_536, format)
-      const seen = entries.slice(0, expected.length).map((entry, index) => {
-        const wanted = expected[index]
-        if (typeof wanted === 'bigint') return entry.plant?.id
-        assert.match(entry.refusal?.message ?? '', wanted?.[1] ?? /$^/)
-        return entry.line
-      })
-      assert.deepEqual(
-        seen,
-        expected.map((one) => (typeof one === 'bigint' ? one : one[0])),
-      )
+for (const [title, format, content, expected] of files) {
+  it(`a file with ${title} (${format}) loses no other line`, async () => {
+    const entries = await read(content, 65_536, format)
+    const seen = entries.slice(0, expected.length).map((entry, index) => {
+      const wanted = expected[index]
+      if (typeof wanted === 'bigint') return entry.plant?.id
+      assert.match(entry.refusal?.message ?? '', wanted?.[1] ?? /$^/)
+      return entry.line
     })
-  }
-})
+    assert.deepEqual(
+      seen,
+      expected.map((one) => (typeof one === 'bigint' ? one : one[0])),
+    )
+  })
+}
 
 const unreadable: [title: string, Format, content: string | Buffer, message: RegExp][] = [
   ['a picture', 'csv', Buffer.from('89504e470d0a1a0a', 'hex'), /^line 1: /],
@@ -249,22 +247,18 @@ const unreadable: [title: string, Format, content: string | Buffer, message: Reg
   ],
 ]
 
-describe('a line that is too long', () => {
-  for (const character of ['x', 'ü', 'ト', '🌵']) {
-    it(`keeps the beginning that a report has room for, of ${character}`, async () => {
-      for (const format of formatNames) {
-        const entries = await read(`id,name\n1,${character.repeat(9_000)}\n`, 1_000, format)
-        const { text = '' } = entries.at(-1) ?? {}
-        assert.ok(text.length >= maxRefusedText, `${text.length} characters`)
-      }
-    })
-  }
-})
+for (const character of ['x', 'ü', 'ト', '🌵']) {
+  it(`a line that is too long keeps what a report has room for, of ${character}`, async () => {
+    for (const format of formatNames) {
+      const entries = await read(`id,name\n1,${character.repeat(9_000)}\n`, 1_000, format)
+      const { text = '' } = entries.at(-1) ?? {}
+      assert.ok(text.length >= maxRefusedText, `${text.length} characters`)
+    }
+  })
+}
 
-describe('the whole file is refused if it is', () => {
-  for (const [title, format, content, message] of unreadable) {
-    it(`${title} (${format})`, async () => {
-      await assert.rejects(read(content, 64, format), { name: 'UnreadableFile', message })
-    })
-  }
-})
+for (const [title, format, content, message] of unreadable) {
+  it(`the whole file is refused if it is ${title} (${format})`, async () => {
+    await assert.rejects(read(content, 64, format), { name: 'UnreadableFile', message })
+  })
+}
