@@ -1,10 +1,7 @@
-import assert from 'node:assert/strict'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { it } from 'node:test'
 import { newToken } from '../../src/tokens/issue.ts'
-import { newFolder } from '../support/folder.ts'
-import { ends, newStore } from './ends.ts'
+import { newStore } from './ends.ts'
 import { describeRefused, type Row } from './refused.ts'
 
 const see = (command: string) => ` See: plant-store ${command}--help`
@@ -187,10 +184,3 @@ describeRefused(
     return folder
   },
 )
-
-it('what is gone is not in the help', async () => {
-  const help = await ends('--help', 0, '', newFolder())
-  assert.match(help, /^ {2}import /m)
-  assert.doesNotMatch(help, /^ {2}(conformance|follow|licenses|list)\b/m)
-  assert.doesNotMatch(await ends('import --help', 0, '', newFolder()), /--url/)
-})

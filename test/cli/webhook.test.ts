@@ -4,7 +4,6 @@ import { beforeEach, describe, it } from 'node:test'
 import { maxReceivers } from '../../src/store/receivers.ts'
 import { newFolder } from '../support/folder.ts'
 import { newDelivery, newReceiver } from '../support/receiver-record.ts'
-import { startService } from '../support/service.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { openTestReceiver, verify } from '../webhooks/test-receiver.ts'
 import { ends, readJson } from './ends.ts'
@@ -213,18 +212,6 @@ describe('plant-store webhook', () => {
     const { ms, ...answer } = JSON.parse(await says(`test ${id} --json`, 74, said))
     assert.deepEqual(answer, { id, status: 503, error: 'answered 503' })
     assert.equal(typeof ms, 'number')
-  })
-
-  it('is acted on by a running service', async () => {
-    const receiver = await openTestReceiver()
-    const service = await startService(`sqlite:${path()}`)
-    const { id } = await json(`add ${receiver.url}`)
-    await service.create('{"id":12,"name":"Aloe"}')
-    await receiver.waitFor(1)
-    assert.equal(receiver.received[0]?.body, '{"id":12,"name":"Aloe"}')
-    const [listed] = await json('list')
-    assert.equal(listed.id, id)
-    assert.doesNotMatch(service.log.join(''), /whsec_|\/hook/)
   })
 
   it(`refuses receiver ${maxReceivers + 1}`, async () => {

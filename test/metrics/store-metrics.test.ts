@@ -79,6 +79,7 @@ for (const engine of engines) {
         [...behind].map(([, value]) => value),
         [3],
       )
+      assert.doesNotMatch(service.log.join(''), /whsec_|\/none/)
       follower.destroy()
       await waitUntil(async () => (await scrape()).get(followers) === 0, 'nobody follows')
     })
