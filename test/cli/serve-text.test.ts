@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import { describe, it } from 'node:test'
 import { describeStart, mayPrintToken, openLogger } from '../../src/cli/serve.ts'
 import { type Environment, readConfig } from '../../src/config.ts'
+import { collect } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 
 const url = 'http://127.0.0.1:3000'
@@ -106,15 +106,9 @@ describe('what serve prints', () => {
 
 /** A log on a terminal, and what it has written. */
 function openLog() {
-  let written = ''
-  const stream = new Writable({
-    write(text, _, done) {
-      written += text
-      done()
-    },
-  })
+  const { stream, text } = collect()
   const logger = openLogger('info', Object.assign(stream, { isTTY: true }))
-  return { logger, shown: () => written }
+  return { logger, shown: text }
 }
 
 describe('the log on a terminal', () => {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
-import { start } from '../support/command.ts'
+import { preload, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { findFreePort } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
@@ -13,8 +13,6 @@ import { call } from '../support/wire.ts'
 import { ends, endsWith, readJson } from './ends.ts'
 
 const anyPort = { PORT: '0' }
-/** Loads code before the program. */
-const preload = (code: string) => `--import=data:text/javascript,${encodeURIComponent(code)}`
 const operatorToken = 'a token of the operator'.replaceAll(' ', '-')
 
 async function startServing(folder: string, env: Record<string, string> = {}) {
@@ -204,17 +202,9 @@ it('npm start hands SIGTERM on to the service', { timeout: 60_000 }, async () =>
     env: { PATH, HOME, PORT: '0', DATABASE_URL: `sqlite:${join(newFolder(), 'plants.db')}` },
   })
   const [, pid] = await waitFor(/"pid":(\d+),.*"listening"/)
-  releaseAfterTest(() => killIfRunning(Number(pid)))
+  releaseAfterTest(() => spawnSync('kill', ['-KILL', String(pid)]))
   child.kill('SIGTERM')
   // The output ends with the service, not with npm.
   const { stderr } = await ended
   assert.match(stderr, /stopped: every accepted request was answered/)
 })
-
-function killIfRunning(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch (error) {
-    assert.equal((error as NodeJS.ErrnoException).code, 'ESRCH')
-  }
-}

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {
   closeSync,
-  constants,
   existsSync,
   openSync,
   readdirSync,
@@ -19,7 +18,7 @@ import { releaseAfterTest } from '../support/release.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { endsWith } from './ends.ts'
-import { command } from './shell.ts'
+import { command, openPipe } from './shell.ts'
 
 const count = 200_000
 const last = BigInt(count - 1)
@@ -53,15 +52,12 @@ describe('a signal to a command that reads SQLite', () => {
     ['log --follow', 'pipe.ndjson'],
   ]) {
     it(`ends a command whose reader does not read: ${args}`, { timeout: 60_000 }, async () => {
-      const path = join(folder, 'pipe.ndjson')
-      if (!existsSync(path)) execFileSync('mkfifo', [path])
-      const pipe = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
+      const pipe = openPipe(join(folder, 'pipe.ndjson'))
       const line = `exec ${command} ${args} --database sqlite:plants.db > ${output}`
       const { child, ended } = start([], { folder, program: ['/bin/sh', '-c', line] })
       await waitUntil(() => isFull(pipe), 'the pipe is full')
       child.kill('SIGTERM')
       await endsWith(ended, 143, /^Stopped/m)
-      closeSync(pipe)
       assert.equal(child.signalCode, 'SIGTERM')
     })
   }
@@ -116,16 +112,6 @@ describe('a signal to a command that reads SQLite', () => {
   })
 })
 
-/** A folder with a named pipe, whose other end is held open. */
-function newFolderWithPipe() {
-  const folder = newFolder()
-  const path = join(folder, 'pipe')
-  execFileSync('mkfifo', [path])
-  const pipe = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
-  releaseAfterTest(() => closeSync(pipe))
-  return { folder, pipe }
-}
-
 describe('a signal to a command that waits for a named pipe', () => {
   const args = 'import plants.csv --rejects rejects --database sqlite:plants.db'.split(' ')
 
@@ -140,7 +126,8 @@ describe('a signal to a command that waits for a named pipe', () => {
   })
 
   it('ends an import whose rejects nobody reads', { timeout: 60_000 }, async () => {
-    const { folder, pipe } = newFolderWithPipe()
+    const folder = newFolder()
+    const pipe = openPipe(join(folder, 'pipe'))
     writeFileSync(join(folder, 'plants.csv'), `id,name\n${'x,a\n'.repeat(5_000)}`)
     const { child, ended } = start(args.with(3, 'pipe'), { folder })
     await waitUntil(() => isFull(pipe), 'the pipe is full')
@@ -152,7 +139,8 @@ describe('a signal to a command that waits for a named pipe', () => {
     skip: !existsSync('/usr/bin/script') && 'there is no program "script"',
     timeout: 60_000,
   }, async () => {
-    const { folder, pipe } = newFolderWithPipe()
+    const folder = newFolder()
+    const pipe = openPipe(join(folder, 'pipe'))
     const restore = `${command} restore pipe --database sqlite:new.db`
     const { ended, output } = start([], {
       folder,

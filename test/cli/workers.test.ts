@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { before, describe, it } from 'node:test'
-import { start } from '../support/command.ts'
+import { preload, start } from '../support/command.ts'
 import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { parseMetrics } from '../support/metrics.ts'
@@ -127,11 +127,8 @@ describe('plant-store serve --workers', () => {
 
   it('pauses before it replaces a worker that died at its start', async () => {
     const dying = "import cluster from 'node:cluster'; if (cluster.isWorker) process.exit(9)"
-    const env = {
-      PORT: '0',
-      DATABASE_URL: await postgres.newUrl(),
-      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(dying)}`,
-    }
+    const DATABASE_URL = await postgres.newUrl()
+    const env = { PORT: '0', DATABASE_URL, NODE_OPTIONS: preload(dying) }
     const service = start(['serve', '--workers', '2'], { folder: newFolder(), env })
     await service.waitFor(/(a worker died.*){4}/s)
     const times = service.output.stderr

@@ -149,8 +149,13 @@ function leave(): void {
   if (inside.runs === 0) withRights(() => process.chdir(home))
 }
 
+/** The flag of Node.js that runs some code before a program. */
+export function preload(code: string): string {
+  return `--import=data:text/javascript,${encodeURIComponent(code)}`
+}
+
 /** A stream that keeps all that is written to it. */
-function collect() {
+export function collect() {
   const chunks: Buffer[] = []
   const stream = new Writable({
     write(chunk, _, done) {
@@ -158,5 +163,5 @@ function collect() {
       done()
     },
   })
-  return { stream, text: () => Buffer.concat(chunks).toString() }
+  return { stream, chunks, text: () => Buffer.concat(chunks).toString() }
 }
