@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { issueToken } from '../../src/tokens/issue.ts'
 import { toSubjectId } from '../../src/tokens/issuer.ts'
 import { start } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
@@ -13,12 +12,9 @@ const largest = '9223372036854775807'
 /** A service with some changes by a token, by PLANT_STORE_TOKEN and by a JSON Web Token. */
 async function prepare(url: string) {
   const service = await startService(url)
-  const { token, record } = await issueToken(service.store, {
-    name: 'gardener',
-    scopes: ['plants:write'],
-    lifetimeMs: undefined,
-  })
-  const mine = { ...json, Authorization: `Bearer ${token}` }
+  const scopes = ['plants:write'] as const
+  const { headers, record } = await service.issue({ name: 'gardener', scopes })
+  const mine = { ...json, ...headers }
   await service.create(`{"id":${largest},"name":"Fern"}`, mine)
   await service.create('{"id":2,"name":"Rose"}')
   const replaced = { method: 'PUT', path: '/plants/2', body: '{"name":"Rosa"}', headers: mine }
@@ -88,13 +84,8 @@ for (const engine of engines) {
       const { service, mine } = prepared
       const following = start(['log', '--follow', '--limit', '1'], options)
       await following.waitFor(/created {3}3/)
-      const { token } = await issueToken(service.store, {
-        name: 'new',
-        scopes: ['plants:write'],
-        lifetimeMs: undefined,
-      })
-      const another = { ...mine, Authorization: `Bearer ${token}` }
-      for (const id of [77, 78]) await service.create(`{"id":${id},"name":"Fern"}`, another)
+      const { headers } = await service.issue({ name: 'new', scopes: ['plants:write'] })
+      for (const id of [77, 78]) await service.create(`{"id":${id},"name":"Fern"}`, headers)
       await service.call({ method: 'DELETE', path: '/plants/77', headers: mine })
       await following.waitFor(/deleted {3}77/)
       following.child.kill('SIGTERM')

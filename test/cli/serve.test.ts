@@ -7,6 +7,7 @@ import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { preload, start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
+import { listen } from '../support/listen.ts'
 import { findFreePort } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { call } from '../support/wire.ts'
@@ -157,10 +158,7 @@ describe('plant-store serve', () => {
 
   it('refuses a port that is taken, and touches nothing', async () => {
     const folder = newFolder()
-    const other = createServer()
-    releaseAfterTest(() => other.close())
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
-    const { port } = other.address() as { port: number }
+    const { port } = new URL(await listen(createServer()))
     const said = new RegExp(`^PORT ${port} on HOST 127\\.0\\.0\\.1 is in use by another .*\n$`)
     await ends(`serve --port ${port}`, 78, said, folder)
     assert.equal(existsSync(join(folder, 'data')), false)

@@ -1,14 +1,9 @@
 import { connect, createServer } from 'node:net'
+import { listen } from '../support/listen.ts'
 import { releaseAfterTest } from '../support/release.ts'
 
 /** When a connection is dropped: before or after the request is forwarded, or before the answer. */
 export type Moment = 'before sending' | 'after forwarding' | 'before the answer'
-
-export interface DroppingProxy {
-  readonly url: string
-  /** The first line of every request that came. */
-  readonly requests: string[]
-}
 
 /**
  * A proxy before a service that asks for each request whether its connection is dropped, and when.
@@ -19,7 +14,8 @@ export async function openDroppingProxy(
   serviceUrl: string,
   choose: (request: string) => Moment | undefined,
   pass: (bytes: Buffer) => Buffer = (bytes) => bytes,
-): Promise<DroppingProxy> {
+) {
+  /** The first line of every request that came. */
   const requests: string[] = []
   const { hostname, port } = new URL(serviceUrl)
   const server = createServer((client) => {
@@ -46,8 +42,5 @@ export async function openDroppingProxy(
     })
     releaseAfterTest(() => client.destroy())
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  releaseAfterTest(() => server.close())
-  const { port: ownPort } = server.address() as { port: number }
-  return { url: `http://127.0.0.1:${ownPort}`, requests }
+  return { url: await listen(server), requests }
 }

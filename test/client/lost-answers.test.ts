@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { before, describe, it } from 'node:test'
 import { PlantStore, type PlantStoreError, type PlantStoreOptions } from '../../client/index.ts'
+import { listen } from '../support/listen.ts'
 import { operatorToken, startService, type TestService } from '../support/service.ts'
 import { type Moment, openDroppingProxy } from './dropping-proxy.ts'
 import { answer, openScriptedServer } from './scripted-server.ts'
@@ -193,8 +194,7 @@ describe('a client behind a network that loses connections', () => {
 
   it('says why, and tells onRetry of each attempt that is made again', async () => {
     const listener = createServer()
-    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
-    const url = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`
+    const url = await listen(listener)
     await new Promise((resolve) => listener.close(resolve))
     const told: string[] = []
     const onRetry = ({ message: words }: PlantStoreError, pauseMs: number) => {

@@ -1,22 +1,17 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { listen } from '../support/listen.ts'
 import { releaseAfterTest } from '../support/release.ts'
 
 export type Script = (request: IncomingMessage, response: ServerResponse) => void
-
-export interface ScriptedServer {
-  readonly url: string
-  readonly requests: IncomingMessage[]
-  /** The connections of requests that are open now. Node.js opens another after an abort. */
-  readonly sockets: ReadonlySet<Socket>
-}
 
 /**
  * A server that answers the first request by the first script, and so on; the last script repeats.
  * It is closed when the test ends.
  */
-export async function openScriptedServer(...scripts: Script[]): Promise<ScriptedServer> {
+export async function openScriptedServer(...scripts: Script[]) {
   const requests: IncomingMessage[] = []
+  /** The connections of requests that are open now. Node.js opens another after an abort. */
   const sockets = new Set<Socket>()
   const server = createServer((request, response) => {
     requests.push(request)
@@ -24,13 +19,9 @@ export async function openScriptedServer(...scripts: Script[]): Promise<Scripted
     scripts[Math.min(requests.length, scripts.length) - 1]?.(request, response)
   })
   server.on('connection', (socket) => socket.on('close', () => sockets.delete(socket)))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  releaseAfterTest(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as { port: number }
-  return { url: `http://127.0.0.1:${port}`, requests, sockets }
+  const url = await listen(server)
+  releaseAfterTest(() => server.closeAllConnections())
+  return { url, requests, sockets: sockets as ReadonlySet<Socket> }
 }
 
 /** How many timers keep the process alive. */

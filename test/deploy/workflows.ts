@@ -3,11 +3,11 @@ import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { findMissing } from './needs.ts'
 
 const folder = join(import.meta.dirname, '..', '..', '.github', 'workflows')
 const files = globSync('*.yml', { cwd: folder }).map((name) => join(folder, name))
-const skip =
-  spawnSync('actionlint', ['--version']).error !== undefined && 'actionlint is not installed'
+const skip = findMissing('actionlint')
 
 describe('the workflows of the public CI', () => {
   it('please actionlint', { skip }, () => {

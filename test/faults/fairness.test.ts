@@ -4,8 +4,6 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { limits } from '../../src/contract/limits.ts'
-import { scopes } from '../../src/contract/scopes.ts'
-import { issueToken } from '../../src/tokens/issue.ts'
 import { newFolder } from '../support/folder.ts'
 import { lowerLimit } from '../support/limits.ts'
 import { authorized, startService, type TestService } from '../support/service.ts'
@@ -26,8 +24,7 @@ async function startDear() {
   const name = 'x'.repeat(900)
   const plants = Array.from({ length: 1_000 }, (_, id) => ({ id: BigInt(id), name }))
   await store.importPlants(plants, 'keep')
-  const { token } = await issueToken(store, { name: 'other', scopes, lifetimeMs: undefined })
-  const other = { Authorization: `Bearer ${token}` }
+  const { headers: other } = await service.issue()
   await service.call({ path: '/plants/1', headers: other })
   await service.call({ path: '/plants/1' })
   return { service, other }
@@ -87,8 +84,7 @@ describe('clients that ask for much', () => {
         readJournal: (...page) => wait(() => store.readJournal(...page)),
       },
     })
-    const { token } = await issueToken(store, { name: 'other', scopes, lifetimeMs: undefined })
-    return { gated, state, other: { Authorization: `Bearer ${token}` } }
+    return { gated, state, other: (await gated.issue()).headers }
   }
 
   for (const path of ['/plants', '/plants?name=x', '/%70lants']) {

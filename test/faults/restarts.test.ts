@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { engines, postgres } from '../support/engines.ts'
+import { listen } from '../support/listen.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
@@ -119,7 +120,7 @@ async function openBalancer() {
       socket.pipe(other)
     }
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = await listen(server)
 
   async function check(backend: Backend): Promise<void> {
     const answer = await call(backend.url, { path: '/readyz' }).catch(() => undefined)
@@ -130,11 +131,10 @@ async function openBalancer() {
   releaseAfterTest(() => {
     clearInterval(checking)
     for (const socket of sockets) socket.destroy()
-    server.close()
   })
   const countReady = () => backends.filter(({ isReady }) => isReady).length
   return {
-    url: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
+    url,
     /** Sets or replaces the service with this index. */
     use(index: number, url: string): void {
       backends[index] = { url, isReady: false }

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import {
   chmodSync,
   existsSync,
@@ -11,6 +11,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { findMissing } from '../deploy/needs.ts'
 import { type Replication, signalProcesses } from '../faults/lab/replication.ts'
 import { killAfterTest } from '../support/child.ts'
 import {
@@ -47,14 +48,8 @@ const programs =
   process.env.TEST_POSTGRES_BIN ?? globSync('/usr/lib/postgresql/*/bin').sort().at(-1) ?? ''
 
 /** What is missing on this machine, in one line; false if nothing is. */
-export const clusterMissing = findMissing()
-
-function findMissing(): string | false {
-  const isThere = (command: string) => spawnSync(command, ['--version']).status === 0
-  const missing = ['patroni', 'etcd', join(programs, 'pg_rewind')].filter((name) => !isThere(name))
-  if (missing.length === 0) return false
-  return `missing: ${missing.join(', ')} (Debian: apt install patroni etcd-server postgresql)`
-}
+const missing = findMissing('patroni', 'etcd', join(programs, 'pg_rewind'))
+export const clusterMissing = missing && `${missing} (apt install patroni etcd-server postgresql)`
 
 /** The settings that docs/scaling.md recommends, so that they are what is tested. */
 function readSettings(replication: Replication): string {

@@ -1,7 +1,6 @@
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
+import { listen } from './listen.ts'
 import { releaseAfterTest } from './release.ts'
 
 export const audience = 'https://plants.test'
@@ -15,19 +14,7 @@ export interface IssuerKey {
 }
 
 /** An issuer of JSON Web Tokens. A test can replace its keys and its answers. */
-export interface TestIssuer {
-  readonly url: string
-  /** What the service needs to trust it. */
-  readonly env: { readonly AUTH_ISSUER: string; readonly AUTH_AUDIENCE: string }
-  /** The keys that it publishes. */
-  keys: JWK[]
-  /** The paths of the requests that it got. */
-  readonly asked: string[]
-  /** Answers in its place, if it returns true. */
-  answer: (request: IncomingMessage, response: ServerResponse) => boolean
-  /** Signs these claims, beside those that a token needs. */
-  sign(key: IssuerKey, claims?: object, header?: object): Promise<string>
-}
+export type TestIssuer = Awaited<ReturnType<typeof startIssuer>>
 
 export async function newKey(alg: string, kid = `key-${alg}`): Promise<IssuerKey> {
   const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true })
@@ -40,7 +27,7 @@ export function nowSeconds(): number {
 }
 
 /** Starts an issuer that publishes these keys. It is closed with the test. */
-export async function startIssuer(keys: readonly IssuerKey[]): Promise<TestIssuer> {
+export async function startIssuer(keys: readonly IssuerKey[]) {
   const server = createServer((request, response) => {
     issuer.asked.push(request.url ?? '')
     if (issuer.answer(request, response)) return
@@ -50,19 +37,20 @@ export async function startIssuer(keys: readonly IssuerKey[]): Promise<TestIssue
       : { keys: issuer.keys }
     response.end(JSON.stringify(body))
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  releaseAfterTest(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const issuer: TestIssuer = {
+  const url = await listen(server)
+  releaseAfterTest(() => server.closeAllConnections())
+  const issuer = {
     url,
+    /** What the service needs to trust it. */
     env: { AUTH_ISSUER: url, AUTH_AUDIENCE: audience },
+    /** The keys that it publishes. */
     keys: keys.map(({ jwk }) => jwk),
-    asked: [],
-    answer: () => false,
-    sign: ({ kid, alg, privateKey }, claims = {}, header = {}) =>
+    /** The paths of the requests that it got. */
+    asked: [] as string[],
+    /** Answers in its place, if it returns true. */
+    answer: (_request: IncomingMessage, _response: ServerResponse): boolean => false,
+    /** Signs these claims, beside those that a token needs. */
+    sign: ({ kid, alg, privateKey }: IssuerKey, claims: object = {}, header: object = {}) =>
       new SignJWT({ ...toClaims(url), ...claims })
         .setProtectedHeader({ alg, kid, ...header })
         .sign(privateKey),

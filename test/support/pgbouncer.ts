@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { accessSync, constants } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import {
   asUser,
@@ -13,27 +13,13 @@ import {
 import { releaseAfterTest } from './release.ts'
 
 /** Debian puts it where the search path of an ordinary user does not lead. */
-const program = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer'].find((path) => {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
-})
+const program = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer'].find((path) => existsSync(path))
 
 /** Why there is no PgBouncer, or false. */
 export const pgbouncerMissing = program === undefined && 'PgBouncer is not installed'
 
-/** A PgBouncer in transaction mode before one server. */
-export interface PgBouncer {
-  readonly url: string
-  /** Sends transactions to the server on another port from now on. */
-  redirect(port: number): void
-}
-
-/** Starts PgBouncer before a server on 127.0.0.1. It is stopped with the test. */
-export async function startPgBouncer(serverPort: number): Promise<PgBouncer> {
+/** Starts PgBouncer, in transaction mode, before a server on 127.0.0.1. It is stopped with the test. */
+export async function startPgBouncer(serverPort: number) {
   const folder = dirname(newDataFolder())
   giveToServer(folder)
   const config = join(folder, 'pgbouncer.ini')
@@ -72,7 +58,8 @@ export async function startPgBouncer(serverPort: number): Promise<PgBouncer> {
   })
   return {
     url: `postgres://plants@127.0.0.1:${port}/postgres`,
-    redirect(backend) {
+    /** Sends transactions to the server on another port from now on. */
+    redirect(backend: number): void {
       writeConfig(backend)
       child.kill('SIGHUP')
     },

@@ -27,6 +27,7 @@ export interface TestService extends Service {
 }
 
 interface GrantOptions {
+  readonly name?: string
   readonly scopes?: readonly Scope[]
   readonly lifetimeMs?: number | undefined
 }
@@ -69,8 +70,8 @@ export async function startService(
     call: send,
     create: (body, headers = {}) =>
       send({ method: 'POST', path: '/plants', body, headers: { ...json, ...headers } }),
-    async issue({ scopes = everyScope, lifetimeMs } = {}) {
-      const issued = await issueToken(service.store, { name: 'test', scopes, lifetimeMs })
+    async issue({ name = 'test', scopes = everyScope, lifetimeMs } = {}) {
+      const issued = await issueToken(service.store, { name, scopes, lifetimeMs })
       return { ...issued, headers: { Authorization: `Bearer ${issued.token}` } }
     },
     sample: async (name) => parseMetrics((await send({ path: '/metrics' })).body).get(name),

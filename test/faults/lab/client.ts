@@ -15,10 +15,7 @@ export interface Message {
   readonly body?: string
 }
 
-export interface Client {
-  send(url: string, message?: Message): Promise<Result>
-  close(): void
-}
+export type Client = ReturnType<typeof openClient>
 
 /** Longer than any answer of a working service takes. */
 const maxWaitMs = 60_000
@@ -27,7 +24,7 @@ const maxWaitMs = 60_000
 export type Connections = 'kept' | 'new'
 
 /** Opens a client that never sends a request twice. */
-export function openClient(token: string, connections: Connections = 'kept'): Client {
+export function openClient(token: string, connections: Connections = 'kept') {
   const agent = new Agent({ keepAlive: connections === 'kept' })
   const credentials = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
 

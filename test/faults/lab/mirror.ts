@@ -20,13 +20,7 @@ export interface Seen {
 }
 
 /** A client that keeps a copy over every restart of its service. */
-export interface Mirror {
-  readonly seen: readonly Seen[]
-  /** Resolves when it is synced for the first time, or told to try again later. */
-  readonly begun: Promise<void>
-  /** Resolves when it is at this position. */
-  waitFor(position: string | undefined): Promise<void>
-}
+export type Mirror = ReturnType<typeof startMirror>
 
 type Change = Pick<FeedEvent, 'plant'> & { readonly type: FeedEvent['type'] | 'plant' }
 
@@ -57,7 +51,7 @@ function newCopy() {
  * Mirrors whichever service there is: from now on, or from a position at which there were no plants.
  * The pages of its list are small, so that changes come between them.
  */
-export function startMirror(toUrl: () => string, after?: string): Mirror {
+export function startMirror(toUrl: () => string, after?: string) {
   const seen: Seen[] = []
   const copy = newCopy()
   const controller = new AbortController()
@@ -99,9 +93,11 @@ export function startMirror(toUrl: () => string, after?: string): Mirror {
     await following
   })
   return {
-    seen,
+    seen: seen as readonly Seen[],
+    /** Resolves when it is synced for the first time, or told to try again later. */
     begun: begun.promise,
-    waitFor: (position) =>
+    /** Resolves when it is at this position. */
+    waitFor: (position: string | undefined) =>
       waitUntil(() => seen.at(-1)?.position === position, `the mirror is at ${position}`),
   }
 }
