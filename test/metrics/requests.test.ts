@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { sqlite } from '../support/engines.ts'
 import { parseMetrics } from '../support/metrics.ts'
 import { json, startService, type TestService } from '../support/service.ts'
@@ -19,14 +19,10 @@ function requests(operation: string, status: number, error: number | 'none' = 'n
   return `plant_store_http_requests_total{${labels}}`
 }
 
-describe('the metrics of requests', () => {
-  let service: TestService
-  let atStart: Map<string, number>
-  before(async () => {
-    service = await startService(memory)
-    atStart = await scrape(service)
-  })
+const service = await startService(memory)
+const atStart = await scrape(service)
 
+describe('the metrics of requests', () => {
   /** How much each sample has grown since the service started. */
   async function grown(): Promise<(name: string) => number> {
     const now = await scrape(service)
@@ -38,7 +34,7 @@ describe('the metrics of requests', () => {
     await service.create('{"id":1,"name":"x"}')
     await service.create('{"id":2,"name":"x"}')
     await service.create('no JSON')
-    await service.call({ method: 'PUT', path: '/plants/3', headers: json, body: '{"name":"y"}' })
+    await service.put(3, { name: 'y' })
     await service.call({ method: 'HEAD', path: '/plants/1' })
     await service.call({ path: '/plants/404' })
     await service.call({ path: '/nothing' })

@@ -20,6 +20,10 @@ export interface TestService extends Service {
   call(request: Request): Promise<Answer>
   /** Sends a create. */
   create(body: string | Buffer, headers?: Request['headers']): Promise<Answer>
+  /** Reads a plant, as the text of the answer. */
+  read(id: bigint | number | string): Promise<string>
+  /** Replaces a plant, or creates it. */
+  put(id: bigint | number | string, plant: object): Promise<Answer>
   /** Issues a token with every scope, which never expires, unless told otherwise. */
   issue(grant?: GrantOptions): Promise<Issued>
   /** The value of a sample of the metrics. */
@@ -70,6 +74,9 @@ export async function startService(
     call: send,
     create: (body, headers = {}) =>
       send({ method: 'POST', path: '/plants', body, headers: { ...json, ...headers } }),
+    read: async (id) => (await send({ path: `/plants/${id}` })).body,
+    put: (id, plant) =>
+      send({ method: 'PUT', path: `/plants/${id}`, headers: json, body: JSON.stringify(plant) }),
     async issue({ name = 'test', scopes = everyScope, lifetimeMs } = {}) {
       const issued = await issueToken(service.store, { name, scopes, lifetimeMs })
       return { ...issued, headers: { Authorization: `Bearer ${issued.token}` } }

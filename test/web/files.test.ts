@@ -115,8 +115,7 @@ describe('files of plants', { skip: browserMissing }, () => {
     assert.deepEqual(await readRefused(page), reasons)
     await report.getByText('Columns that are not stored: Preis, Lagerort.').waitFor()
     await checkAccessibility(page)
-    const stored = async (id: number) => (await service.call({ path: `/plants/${id}` })).body
-    assert.equal(await stored(3), '{"id":3,"name":"new","tag":"x"}')
+    assert.equal(await service.read(3), '{"id":3,"name":"new","tag":"x"}')
 
     // Chosen again, with another rule for ids that exist.
     await choose(page, 'x.ndjson', '{"id":1,"name":"other"}\n')
@@ -127,7 +126,7 @@ describe('files of plants', { skip: browserMissing }, () => {
     await report.getByText('1 different, to be replaced').waitFor()
     await start(page)
     await report.getByText('1 replaced').waitFor()
-    assert.equal(await stored(1), '{"id":1,"name":"other"}')
+    assert.equal(await service.read(1), '{"id":1,"name":"other"}')
   })
 
   it('gives the refused lines as they were, as a file that can be mended and imported', async () => {
@@ -159,8 +158,7 @@ describe('files of plants', { skip: browserMissing }, () => {
     await report.getByText('Columns that are not stored: Preis, netto, reason.').waitFor()
     await start(page)
     await report.getByText('1 stored').waitFor()
-    const { body } = await service.call({ path: '/plants/7' })
-    assert.equal(body, '{"id":7,"name":"two\\nlines"}')
+    assert.equal(await service.read(7), '{"id":7,"name":"two\\nlines"}')
     await choose(page, 'x.ndjson', '{"id":1}\n{"id":4,"name":"d"}\nno JSON\n')
     await report.getByText('x.ndjson has:').waitFor()
     const lines = ['refused-lines.ndjson', '{"id":1}\nno JSON\n']

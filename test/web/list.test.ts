@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import type { Page } from 'playwright-core'
 import { browserMissing } from '../support/browser.ts'
-import { json, operatorToken, startService, type TestService } from '../support/service.ts'
+import { operatorToken, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import {
   checkAccessibility,
@@ -39,11 +39,6 @@ describe('a long list', { skip: browserMissing }, () => {
     await page.getByLabel('Go to id').press('Enter')
   }
 
-  function put(id: number, name: string, tag?: string) {
-    const body = JSON.stringify({ name, tag })
-    return service.call({ method: 'PUT', path: `/plants/${id}`, headers: json, body })
-  }
-
   it('shows 100 plants at a time, and keeps what is on the screen in place', async () => {
     const own = await startService('sqlite::memory:')
     const lines = Array.from({ length: 200 }, (_, index) => `{"id":${index + 1},"name":"p"}`)
@@ -77,8 +72,7 @@ describe('a long list', { skip: browserMissing }, () => {
     await own.call({ method: 'DELETE', path: '/plants/3' })
     await page.getByText('deleted plant 3.').waitFor()
     assert.equal(await topOf(), top)
-    const body = JSON.stringify({ name: 'a name of many words '.repeat(20) })
-    await own.call({ method: 'PUT', path: '/plants/7', headers: json, body })
+    await own.put(7, { name: 'a name of many words '.repeat(20) })
     await page.getByText('changed plant 7.').waitFor()
     assert.equal(await topOf(), top)
     // A file that was imported is a reason to read the list again.
@@ -268,9 +262,9 @@ describe('a long list', { skip: browserMissing }, () => {
       await page.getByLabel(label).fill(text)
       const none = page.getByRole('heading', { name: 'No plant has this' })
       await none.waitFor()
-      await put(500, 'ΡΟΔΟΣ', tag)
+      await service.put(500, { name: 'ΡΟΔΟΣ', tag })
       await page.getByRole('cell', { name: 'ΡΟΔΟΣ' }).waitFor()
-      await put(500, 'plain 500', 'odd')
+      await service.put(500, { name: 'plain 500', tag: 'odd' })
       await none.waitFor()
       await page.getByLabel(label).fill('')
     }
@@ -281,10 +275,8 @@ describe('a long list', { skip: browserMissing }, () => {
     await page.getByLabel('Sort by id').selectOption('Largest first')
     await waitUntil(async () => (await readIds(page))[0] === count, 'the largest comes first')
     await checkAccessibility(page)
-    assert.equal(
-      await page.getByRole('columnheader').first().getAttribute('aria-sort'),
-      'descending',
-    )
+    const order = await page.getByRole('columnheader').first().getAttribute('aria-sort')
+    assert.equal(order, 'descending')
     await service.create(`{"id":${count + 1},"name":"newest"}`)
     await page.getByRole('cell', { name: 'newest' }).waitFor()
     assert.equal((await readIds(page))[0], count + 1)

@@ -6,7 +6,7 @@ import { browserMissing } from '../support/browser.ts'
 import { newFolder } from '../support/folder.ts'
 import { findFreePort } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { json, operatorToken, startService, type TestService } from '../support/service.ts'
+import { operatorToken, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import {
   checkAccessibility,
@@ -30,23 +30,14 @@ describe('changes of others', { skip: browserMissing }, () => {
     for (let id = 1; id <= 5; id++) await service.create(`{"id":${id * 10},"name":"plant ${id}"}`)
   })
 
-  const read = async (id: number) => (await service.call({ path: `/plants/${id}` })).body
-
-  function put(id: number, plant: object) {
-    const body = JSON.stringify(plant)
-    return service.call({ method: 'PUT', path: `/plants/${id}`, headers: json, body })
-  }
-
   it('appear by themselves, as changes of somebody else: own ones are told apart', async () => {
     const { page } = await visitLive(service.url)
     await service.create('{"id":25,"name":"new one","tag":"t"}')
     await page.getByText('Somebody has added plant 25.').waitFor()
     await page.locator('tr[data-mark="changed"]').getByText('new one').waitFor()
-    assert.deepEqual(
-      (await readRows(page)).map(([id]) => id),
-      ['10', '20', '25', '30', '40', '50'],
-    )
-    await put(30, { name: 'renamed' })
+    const ids = (await readRows(page)).map(([id]) => id)
+    assert.deepEqual(ids, ['10', '20', '25', '30', '40', '50'])
+    await service.put(30, { name: 'renamed' })
     await page.locator('tr[data-mark="changed"]').getByText('renamed').waitFor()
     await service.call({ method: 'DELETE', path: '/plants/25' })
     await page.getByText('Somebody has deleted plant 25.').waitFor()
@@ -54,7 +45,7 @@ describe('changes of others', { skip: browserMissing }, () => {
     await checkAccessibility(page)
     await save(await openForm(page, 'Edit plant', 10), { name: 'mine alone' })
     await page.getByText('Plant 10 saved.').waitFor()
-    await put(20, { name: 'theirs alone' })
+    await service.put(20, { name: 'theirs alone' })
     await page.getByText('Somebody has changed plant 20.').waitFor()
     assert.equal(await page.locator('tr[data-mark="changed"]').getByText('mine').count(), 0)
     // The stream may tell of an own change before its answer arrives.
@@ -70,11 +61,11 @@ describe('changes of others', { skip: browserMissing }, () => {
     await service.call({ method: 'DELETE', path: '/plants/11' })
     await page.getByText('Somebody has deleted plant 11.').waitFor()
     // Somebody else makes the same change as this page did before.
-    await put(10, { name: 'theirs' })
+    await service.put(10, { name: 'theirs' })
     await page.getByText('Somebody has changed plant 10.').waitFor()
-    await put(20, { name: 'theirs again' })
+    await service.put(20, { name: 'theirs again' })
     await page.getByText('Somebody has changed plant 20.').waitFor()
-    await put(10, { name: 'mine alone' })
+    await service.put(10, { name: 'mine alone' })
     await page.getByText('Somebody has changed plant 10.').waitFor()
   })
 
@@ -116,7 +107,7 @@ describe('changes of others', { skip: browserMissing }, () => {
       ['Use theirs', '{"id":10,"name":"theirs","tag":"quick"}'],
     ] as const) {
       const form = await openForm(page, 'Edit plant', 10)
-      await put(10, { name: 'theirs', tag: 'quick' })
+      await service.put(10, { name: 'theirs', tag: 'quick' })
       await save(form, { name: 'mine', tag: '' })
       await form.getByRole('alert').getByText('Somebody has changed this plant').waitFor()
       await form.getByRole('heading', { name: 'Yours' }).waitFor()
@@ -127,12 +118,12 @@ describe('changes of others', { skip: browserMissing }, () => {
       await form.waitFor({ state: 'detached' })
       const said = choice === 'Use theirs' ? 'Plant 10 stays as it is.' : 'Plant 10 saved.'
       await page.getByText(said, { exact: true }).waitFor()
-      assert.equal(await read(10), expected)
+      assert.equal(await service.read(10), expected)
     }
 
     // Once, although "Save" is pressed while the choice is carried out.
     const form = await openForm(page, 'Edit plant', 20)
-    await put(20, { name: 'theirs' })
+    await service.put(20, { name: 'theirs' })
     await save(form, { name: 'mine' })
     const useMine = form.getByRole('button', { name: 'Overwrite with mine' })
     await useMine.waitFor()
@@ -142,7 +133,7 @@ describe('changes of others', { skip: browserMissing }, () => {
     writes.release()
     await page.getByText('Plant 20 saved.').waitFor()
     assert.deepEqual(writes.methods, ['PUT'])
-    assert.equal(await read(20), '{"id":20,"name":"mine"}')
+    assert.equal(await service.read(20), '{"id":20,"name":"mine"}')
   })
 
   it('are never undone unasked: a deleted plant does not come back, one never seen is not deleted', async () => {
@@ -153,19 +144,19 @@ describe('changes of others', { skip: browserMissing }, () => {
     await service.call({ method: 'DELETE', path: '/plants/60' })
     await save(edit, { name: 'revived' })
     await edit.getByRole('alert').getByText('Somebody has deleted this plant').waitFor()
-    assert.match(await read(60), /40401/)
+    assert.match(await service.read(60), /40401/)
     await edit.getByRole('button', { name: 'Overwrite with mine' }).click()
     await edit.waitFor({ state: 'detached' })
-    assert.equal(await read(60), '{"id":60,"name":"revived"}')
+    assert.equal(await service.read(60), '{"id":60,"name":"revived"}')
 
     const form = await openForm(page, 'Delete plant', 70)
-    await put(70, { name: 'not seen yet' })
+    await service.put(70, { name: 'not seen yet' })
     await form.getByRole('button', { name: 'Delete' }).click()
     await form.getByText('not seen yet').waitFor()
-    assert.equal(await read(70), '{"id":70,"name":"not seen yet"}')
+    assert.equal(await service.read(70), '{"id":70,"name":"not seen yet"}')
     await form.getByRole('button', { name: 'Delete' }).click()
     await form.waitFor({ state: 'detached' })
-    assert.match(await read(70), /40401/)
+    assert.match(await service.read(70), /40401/)
   })
 })
 

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { it } from 'node:test'
 import type { BrowserContextOptions } from 'playwright-core'
-import { json, startService } from '../support/service.ts'
+import { startService } from '../support/service.ts'
 import { visit, visitPlants } from './visit.ts'
 
 const folder = join(import.meta.dirname, '..', '..', 'docs', 'screenshots')
@@ -43,8 +43,7 @@ it('takes the pictures', async () => {
       await page.getByRole('dialog').waitFor()
     } else {
       const newName = name === 'light' ? 'Epipremnum pinnatum' : 'Golden pothos'
-      const body = `{"name":"${newName}","tag":"climber"}`
-      await service.call({ method: 'PUT', path: '/plants/3', headers: json, body })
+      await service.put(3, { name: newName, tag: 'climber' })
       await page.locator('tr[data-mark="changed"]').waitFor()
     }
     await page.screenshot({ path: join(folder, `${name}.png`) })

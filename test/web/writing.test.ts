@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { beforeEach, describe, it } from 'node:test'
 import type { Page, Route } from 'playwright-core'
 import { browserMissing } from '../support/browser.ts'
-import { json, startService, type TestService } from '../support/service.ts'
+import { startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import {
   checkAccessibility,
@@ -23,10 +23,6 @@ describe('writing on the page', { skip: browserMissing }, () => {
     service = await startService('sqlite::memory:')
     for (const id of [1, 2, 3]) await service.create(`{"id":${id},"name":"plant ${id}","tag":"t"}`)
   })
-
-  const read = async (id: bigint | number) => (await service.call({ path: `/plants/${id}` })).body
-  const put = (id: bigint | number, body: string) =>
-    service.call({ method: 'PUT', path: `/plants/${id}`, headers: json, body })
 
   it('proposes an id that is free, and takes what one types instead', async () => {
     const { page } = await visitPlants(service.url)
@@ -73,20 +69,26 @@ describe('writing on the page', { skip: browserMissing }, () => {
 
   it('undoes a delete and an edit, and keeps the focus in the list', async () => {
     const { page } = await visitPlants(service.url)
+    const form = await openForm(page, 'Delete plant', 2)
+    await checkAccessibility(page)
+    await form.getByRole('button', { name: 'Cancel' }).click()
     await deletePlant(page, 2)
+    assert.match(await service.read(2), /40401/)
+    const row = page.getByRole('cell', { name: 'plant 2', exact: true })
+    await row.waitFor({ state: 'detached' })
     assert.ok(await hasFocus(page, page.getByRole('row', { name: 'plant 3' })))
     await checkAccessibility(page)
     await page.getByRole('button', { name: 'Undo' }).click()
     await page.getByText('Plant 2 is as it was before.').waitFor()
     await page.getByRole('cell', { name: 'plant 2', exact: true }).waitFor()
-    assert.equal(await read(2), '{"id":2,"name":"plant 2","tag":"t"}')
+    assert.equal(await service.read(2), '{"id":2,"name":"plant 2","tag":"t"}')
     assert.ok(await hasFocus(page, page.getByRole('row', { name: 'plant 2' })))
     await save(await openForm(page, 'Edit plant', 3), { name: 'renamed', tag: '' })
     await page.getByText('Plant 3 saved.').waitFor()
     assert.ok(await hasFocus(page, page.getByRole('button', { name: 'Edit plant 3' })))
     await page.getByRole('button', { name: 'Undo' }).click()
     await page.getByRole('cell', { name: 'plant 3', exact: true }).waitFor()
-    assert.equal(await read(3), '{"id":3,"name":"plant 3","tag":"t"}')
+    assert.equal(await service.read(3), '{"id":3,"name":"plant 3","tag":"t"}')
     assert.equal(await page.getByRole('button', { name: 'Undo' }).count(), 0)
   })
 
@@ -118,22 +120,22 @@ describe('writing on the page', { skip: browserMissing }, () => {
     await page.getByText('Plant 1 saved.').waitFor()
     assert.deepEqual(await dblclick('Undo'), ['PUT'])
     await page.getByText('Plant 1 is as it was before.').waitFor()
-    assert.equal(await read(1), '{"id":1,"name":"plant 1","tag":"t"}')
+    assert.equal(await service.read(1), '{"id":1,"name":"plant 1","tag":"t"}')
   })
 
   it('undoes nothing that somebody else has changed since', async () => {
     const { page } = await visitPlants(service.url)
     await save(await openForm(page, 'Edit plant', 1), { name: 'mine' })
     await page.getByText('Plant 1 saved.').waitFor()
-    await put(1, '{"name":"theirs"}')
+    await service.put(1, { name: 'theirs' })
     await page.getByRole('button', { name: 'Undo' }).click()
     await page.getByRole('alert').getByText('Somebody else has changed plant 1').waitFor()
-    assert.equal(await read(1), '{"id":1,"name":"theirs"}')
+    assert.equal(await service.read(1), '{"id":1,"name":"theirs"}')
     await deletePlant(page, 2)
-    await put(2, '{"name":"there again"}')
+    await service.put(2, { name: 'there again' })
     await page.getByRole('button', { name: 'Undo' }).click()
     await page.getByRole('alert').getByText('Somebody else has changed plant 2').waitFor()
-    assert.equal(await read(2), '{"id":2,"name":"there again"}')
+    assert.equal(await service.read(2), '{"id":2,"name":"there again"}')
   })
 
   it('says that a plant was gone if somebody else has deleted it, and offers no “Undo”', async () => {
@@ -149,7 +151,7 @@ describe('writing on the page', { skip: browserMissing }, () => {
 
     // Changed and deleted while the request was under way.
     await openForm(page, 'Delete plant', 2)
-    await put(2, '{"name":"theirs"}')
+    await service.put(2, { name: 'theirs' })
     await page.route('**/plants/2', async (route) => {
       const isRead = route.request().method() === 'GET'
       if (isRead) await service.call({ method: 'DELETE', path: '/plants/2' })
@@ -180,7 +182,7 @@ describe('writing on the page', { skip: browserMissing }, () => {
     await page.getByText('Plant 1 deleted.').waitFor()
     await page.getByRole('button', { name: 'Undo' }).click()
     await page.getByText('Plant 1 is as it was before.').waitFor()
-    assert.equal(await read(1), '{"id":1,"name":"plant 1","tag":"t"}')
+    assert.equal(await service.read(1), '{"id":1,"name":"plant 1","tag":"t"}')
 
     const answers = Promise.withResolvers<void>()
     const stored = Promise.withResolvers<void>()
@@ -192,7 +194,7 @@ describe('writing on the page', { skip: browserMissing }, () => {
       }
       await route.fulfill({ response })
     })
-    const before = await read(3)
+    const before = await service.read(3)
     const edit = await openForm(page, 'Edit plant', 3)
     await save(edit, { name: 'saved after all' })
     await stored.promise
@@ -202,7 +204,7 @@ describe('writing on the page', { skip: browserMissing }, () => {
     await page.getByText('Plant 3 saved.').waitFor()
     await page.getByRole('button', { name: 'Undo' }).click()
     await page.getByText('Plant 3 is as it was before.').waitFor()
-    assert.equal(await read(3), before)
+    assert.equal(await service.read(3), before)
   })
 
   it('asks before Escape throws away what was typed', async () => {
