@@ -130,6 +130,7 @@ describe('the JSON reader', () => {
   })
 })
 
+const wrongString = 'unclosed string, wrong escape or control character in the string at column 9'
 /** A text, and what is said of it. */
 const refusals: [json: string, message: string][] = [
   ['', 'expected a value, but the text ends at column 1'],
@@ -152,19 +153,10 @@ const refusals: [json: string, message: string][] = [
     '{\n  "id": 1,\n  x\n}',
     'expected a member name in double quotes, but found "x" at line 3, column 3',
   ],
-  ['{"name":"x', 'unclosed string, wrong escape or control character in the string at column 9'],
-  [
-    '{"name":"a\nb"}',
-    'unclosed string, wrong escape or control character in the string at column 9',
-  ],
-  [
-    '{"name":"\\x41"}',
-    'unclosed string, wrong escape or control character in the string at column 9',
-  ],
-  [
-    '{"name":"\\u12"}',
-    'unclosed string, wrong escape or control character in the string at column 9',
-  ],
+  ['{"name":"x', wrongString],
+  ['{"name":"a\nb"}', wrongString],
+  ['{"name":"\\x41"}', wrongString],
+  ['{"name":"\\u12"}', wrongString],
   ['{"id":1,"i\\u0064":1}', 'duplicate member "id" at column 9'],
   ['{"a":[{"\\n":1,"\\u000a":2}]}', 'duplicate member "\\n" at column 15'],
   [
