@@ -67,10 +67,8 @@ it('docs/ARCHITECTURE.md names files that are there', () => {
   assert.ok(named.length > 30)
   const isThere = (file: string) =>
     existsSync(join(root, 'src', file)) || existsSync(join(root, file))
-  assert.deepEqual(
-    named.filter((file) => !isThere(file)),
-    [],
-  )
+  const missing = named.filter((file) => !isThere(file))
+  assert.deepEqual(missing, [])
 })
 
 it('test/README.md names tests that are there, and so does docs/reliability.md', () => {
@@ -84,10 +82,8 @@ it('test/README.md names tests that are there, and so does docs/reliability.md',
   const isThere = (name: string) =>
     ['', '.ts', '.test.ts'].some((ending) => existsSync(join(root, name + ending)))
   const inFaults = (name: string) => (name.includes('/') ? name : `test/faults/${name}`)
-  assert.deepEqual(
-    [...promised, ...tried.map(inFaults)].filter((name) => !isThere(name)),
-    [],
-  )
+  const missing = [...promised, ...tried.map(inFaults)].filter((name) => !isThere(name))
+  assert.deepEqual(missing, [])
 })
 
 describe('the pages', () => {
@@ -107,10 +103,8 @@ describe('the pages', () => {
     const isThere = ({ file, anchor }: (typeof links)[number]) =>
       existsSync(join(root, file)) &&
       (anchor === undefined || toAnchors(readPage(file)).includes(anchor))
-    assert.deepEqual(
-      links.filter((link) => !isThere(link)).map(({ link }) => link),
-      [],
-    )
+    const broken = links.filter((link) => !isThere(link)).map(({ link }) => link)
+    assert.deepEqual(broken, [])
   })
 
   it('name commands of package.json that are there', () => {
@@ -119,10 +113,8 @@ describe('the pages', () => {
       .filter((page) => page !== 'CHANGELOG.md')
       .flatMap((page) => readPage(page).match(/(?<=npm run )[\w:-]*\w/g) ?? [])
     assert.ok(named.length > 20)
-    assert.deepEqual(
-      named.filter((name) => !(name in scripts)),
-      [],
-    )
+    const unknown = named.filter((name) => !(name in scripts))
+    assert.deepEqual(unknown, [])
   })
 
   it('tell a decision in at most 40 lines', () => {
@@ -137,10 +129,8 @@ describe('the pages', () => {
     for (const page of reached)
       if (page.endsWith('.md')) for (const { file } of findLinks(page)) reached.add(file)
     const docs = pages.filter((page) => /^docs\/[^/]+$/.test(page))
-    assert.deepEqual(
-      docs.filter((page) => !reached.has(page)),
-      [],
-    )
+    const lost = docs.filter((page) => !reached.has(page))
+    assert.deepEqual(lost, [])
   })
 
   it('have pictures in which every arrow joins two boxes', () => {
@@ -167,41 +157,19 @@ function toAnchors(text: string): string[] {
   )
 }
 
-/** The part of Mermaid that our pictures use: a first line, boxes, and arrows between boxes. */
-const grammars = [
-  {
-    kind: /^flowchart (LR|TB)$/,
-    box: /^ *(?:subgraph )?(\w+)\[\(?"[^"]+"\)?\]$/,
-    arrow: /^ *(\w+(?: & \w+)*) (?:-->|-\.->|<-->)(?:\|"[^"]+"\|)? (\w+(?: & \w+)*)$/,
-    rest: /^ *(end|direction (LR|TB))$/,
-  },
-  {
-    kind: /^sequenceDiagram$/,
-    box: /^ *participant (\w+) as [^;]+$/,
-    arrow: /^ *(\w+)(?:->>|-->>)(\w+): [^;]+$/,
-    rest: /^ *(Note (over|right of) \w+(,\w+)?: [^;]+|loop [^;]+|end)$/,
-  },
-  {
-    kind: /^stateDiagram-v2$/,
-    box: /^ *state "[^"]+" as (\w+)$/,
-    arrow: /^ *(\w+|\[\*\]) --> (\w+|\[\*\])(?:: [^;:]+)?$/,
-    rest: /^ *direction (LR|TB)$/,
-  },
-]
+/** What declares a box, and what joins two, in the kinds of pictures that Mermaid draws for us. */
+const box =
+  /^ *(?:(?:subgraph )?(\w+)\[\(?"[^"]+"\)?\]|participant (\w+) as [^;]+|state "[^"]+" as (\w+))$/
+const end = String.raw`((?:\w+|\[\*\])(?: & \w+)*)`
+const arrow = new RegExp(`^ *${end} ?(?:--?>?>|-\\.->|<-->)(?:\\|"[^"]+"\\|)? ?${end}(?:: [^;]+)?$`)
+const rest = /^ *(end|direction (LR|TB)|Note (over|right of) \w+(,\w+)?: [^;]+|loop [^;]+)$/
 
 function checkPicture(page: string, [first = '', ...lines]: string[]): void {
-  const grammar = grammars.find(({ kind }) => kind.test(first))
-  assert.ok(grammar, `${page}: ${first}`)
-  const { box, arrow, rest } = grammar
-  const boxes = new Set(['[*]'])
-  for (const line of lines) {
-    const [, name] = box.exec(line) ?? []
-    if (name !== undefined) boxes.add(name)
-    else assert.ok(arrow.test(line) || rest.test(line), `${page}: ${line}`)
-  }
-  for (const line of lines) {
-    const [, from = '[*]', to = '[*]'] = arrow.exec(line) ?? []
-    for (const name of `${from} & ${to}`.split(' & '))
+  assert.match(first, /^(flowchart (LR|TB)|sequenceDiagram|stateDiagram-v2)$/, page)
+  const boxes = new Set(['[*]', ...lines.flatMap((line) => box.exec(line)?.slice(1) ?? [])])
+  for (const line of lines.filter((one) => !box.test(one) && !rest.test(one))) {
+    const [, from = line, to = line] = arrow.exec(line) ?? []
+    for (const name of [...from.split(' & '), ...to.split(' & ')])
       assert.ok(boxes.has(name), `${page}: ${name} in ${line}`)
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { preload } from './support/command.ts'
 import { newFolder } from './support/folder.ts'
 
@@ -72,19 +72,14 @@ describe('the lockfile', () => {
   it('has as many packages of production as the docs say, and none of them an install script', () => {
     const docs = readFileSync(join(root, 'docs', 'dependencies.md'), 'utf8')
     assert.equal(released.length, Number(/that is (\d+) packages/.exec(docs)?.[1]))
-    assert.deepEqual(
-      released.filter(([, { hasInstallScript }]) => hasInstallScript),
-      [],
-    )
+    const scripted = released.filter(([, { hasInstallScript }]) => hasInstallScript)
+    assert.deepEqual(scripted, [])
   })
 })
 
 describe('npm run sbom', () => {
-  let bom: Bom
-  before(() => {
-    const { stdout } = spawnSync(join(root, '.ci', 'sbom'), { encoding: 'utf8' })
-    bom = JSON.parse(stdout)
-  })
+  const { stdout } = spawnSync(join(root, '.ci', 'sbom'), { encoding: 'utf8' })
+  const bom: Bom = JSON.parse(stdout)
 
   it('lists every package of a release with its version and a checksum, and no other', () => {
     const components = bom.components.filter(({ purl }) => purl.startsWith('pkg:npm/'))
@@ -111,10 +106,8 @@ describe('npm run sbom', () => {
     const nodes = bom.dependencies.map(({ ref }) => ref)
     assert.deepEqual(nodes.sort(), parts.sort())
     const needed = new Set(bom.dependencies.flatMap(({ dependsOn }) => dependsOn))
-    assert.deepEqual(
-      parts.filter((part) => !needed.has(part)),
-      [bom.metadata.component['bom-ref']],
-    )
+    const unneeded = parts.filter((part) => !needed.has(part))
+    assert.deepEqual(unneeded, [bom.metadata.component['bom-ref']])
   })
 })
 
@@ -141,10 +134,8 @@ describe('the Node.js of a checkout', () => {
 
   it('is not part of the published package', () => {
     assert.equal(manifest.optionalDependencies, undefined)
-    assert.deepEqual(
-      platforms.filter(([name]) => name in manifest.dependencies),
-      [],
-    )
+    const published = platforms.filter(([name]) => name in manifest.dependencies)
+    assert.deepEqual(published, [])
     assert.ok(!manifest.files.includes('runtime'))
   })
 })

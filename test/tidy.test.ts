@@ -51,10 +51,8 @@ describe('the architecture', () => {
     it(`allows the imports of ${file}`, () => {
       const room = toRoom(file)
       const allowed = [...rooms.slice(0, rooms.indexOf(room) + 1), room, ...(beside[room] ?? [])]
-      assert.deepEqual(
-        findSources(file).filter((source) => !allowed.includes(toRoom(source))),
-        [],
-      )
+      const forbidden = findSources(file).filter((source) => !allowed.includes(toRoom(source)))
+      assert.deepEqual(forbidden, [])
     })
   }
 
@@ -77,10 +75,8 @@ describe('the architecture', () => {
     it(`keeps ${what} in one room`, () => {
       const found = files.filter((file) => pattern.test(read(file)))
       assert.notDeepEqual(found, [])
-      assert.deepEqual(
-        found.filter((file) => !where.test(file)),
-        [],
-      )
+      const elsewhere = found.filter((file) => !where.test(file))
+      assert.deepEqual(elsewhere, [])
     })
   }
 
@@ -97,20 +93,16 @@ describe('the architecture', () => {
     const engines = files.filter((file) => !elsewhere.includes(file))
     const shared = engines.filter((file) => names.includes(file.split('/').at(-1)))
     assert.deepEqual(twice, [])
-    assert.deepEqual(
-      shared.filter((file) => !ofStore(file.split('/').at(-1))),
-      [],
-    )
+    const unlike = shared.filter((file) => !ofStore(file.split('/').at(-1)))
+    assert.deepEqual(unlike, [])
   })
 
   it('uses only documented parts of pg', () => {
     const hidden =
       /\bclient\.(connection|_\w+)|\b(getStartupConf|submittedNamedStatements|parsedStatements|handle(DataRow|CopyData))\b/
     const isOfPg = (file: string) => file.startsWith('src/store/postgres/')
-    assert.deepEqual(
-      files.filter((file) => isOfPg(file) && hidden.test(read(file))),
-      [],
-    )
+    const found = files.filter((file) => isOfPg(file) && hidden.test(read(file)))
+    assert.deepEqual(found, [])
   })
 
   it('has comments that end before column 100', () => {
@@ -128,10 +120,8 @@ describe('the architecture', () => {
   })
 
   it('has no meaningless file names', () => {
-    assert.deepEqual(
-      files.filter((file) => /util|helper|common|manager/.test(file)),
-      [],
-    )
+    const meaningless = files.filter((file) => /util|helper|common|manager/.test(file))
+    assert.deepEqual(meaningless, [])
   })
 })
 
@@ -146,10 +136,8 @@ it('the repository names no address of its own: it has none', () => {
   const pages = globSync('{*,client/*,docs/**/*,deploy/*}.{md,json,yaml}', { cwd: root })
   assert.ok(pages.length > 50)
   const own = /(git clone|:\/\/[\w.]+\/plant-store|"(homepage|repository|bugs)":)/
-  assert.deepEqual(
-    pages.filter((page) => page !== 'package-lock.json' && own.test(read(page))),
-    [],
-  )
+  const found = pages.filter((page) => page !== 'package-lock.json' && own.test(read(page)))
+  assert.deepEqual(found, [])
 })
 
 const { dependencies, devDependencies } = JSON.parse(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { type Run, run } from '../support/command.ts'
@@ -92,15 +92,11 @@ const strangers: [title: string, named: string, add: (store: Store) => Promise<u
 ]
 const mine = (id: bigint) => ({ id, name: 'mine' })
 
+const filled = await fill(sqlite)
+await filled.store.close()
+
 for (const destination of engines) {
   describe(`plant-store copy writes nothing to a store on ${destination.name}`, () => {
-    let shared: string
-    before(async () => {
-      const { url, store } = await fill(sqlite)
-      await store.close()
-      shared = url
-    })
-
     for (const [title, named, add] of strangers) {
       it(`with ${title}`, async () => {
         const to = await destination.newUrl()
@@ -108,7 +104,7 @@ for (const destination of engines) {
         await add(store)
         const before = await readAll(store)
         const other = `(sqlite|postgres):\\S+ holds ${named}, which the source does not have`
-        await endsWith(copy(shared, to), 65, new RegExp(`^${other}.*Nothing was copied.*\n$`))
+        await endsWith(copy(filled.url, to), 65, new RegExp(`^${other}.*Nothing was copied.*\n$`))
         assert.deepEqual(await readAll(store), before)
       })
     }

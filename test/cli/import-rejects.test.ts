@@ -70,10 +70,8 @@ describe('plant-store import --rejects', () => {
   it('replaces the rejects of an earlier import', async () => {
     const { folder } = await reject('{"id":1}\n{"id":2}\n')
     const { rejects } = await reject('{"id":3}\n', folder)
-    assert.deepEqual(
-      rejects.map(({ text }) => text),
-      ['{"id":3}'],
-    )
+    const texts = rejects.map(({ text }) => text)
+    assert.deepEqual(texts, ['{"id":3}'])
   })
 })
 

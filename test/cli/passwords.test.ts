@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { runProcess } from '../support/command.ts'
 import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
@@ -24,12 +24,9 @@ function newPasswordFile(content: string, mode = 0o600): string {
   return path
 }
 
+const { url, entry } = await newAddress()
+
 describe('the password of PostgreSQL', () => {
-  let url: string
-  let entry: string
-  before(async () => {
-    ;({ url, entry } = await newAddress())
-  })
   // pgpass reads the environment of the process.
   async function lists(exitCode: number, said: string | RegExp, env: Record<string, string>) {
     const options = { folder: newFolder(), env: { DATABASE_URL: url, ...env } }

@@ -11,7 +11,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
@@ -32,20 +32,16 @@ function isFull(pipe: number): boolean {
   }
 }
 
+const folder = newFolder()
+const store = openSqliteStore(join(folder, 'plants.db'))
+for (let id = 0; id < count; id += 1_000) {
+  const page = Array.from({ length: 1_000 }, (_, at) => ({ id: BigInt(id + at), name: 'x' }))
+  await store.importPlants(page, 'keep')
+}
+await store.close()
+
 /** SQLite answers at once, so a command that only reads may never get back to its event loop. */
 describe('a signal to a command that reads SQLite', () => {
-  let folder: string
-
-  before(async () => {
-    folder = newFolder()
-    const store = openSqliteStore(join(folder, 'plants.db'))
-    for (let id = 0; id < count; id += 1_000) {
-      const page = Array.from({ length: 1_000 }, (_, at) => ({ id: BigInt(id + at), name: 'x' }))
-      await store.importPlants(page, 'keep')
-    }
-    await store.close()
-  })
-
   for (const [args, output] of [
     ['export pipe.ndjson', '/dev/null'],
     ['export -', 'pipe.ndjson'],

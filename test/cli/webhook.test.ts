@@ -112,10 +112,8 @@ describe('plant-store webhook', () => {
       row ?? '',
       /^whk_abcdefghijkl +paused +0 \(0 s\) +2026-01-01T00:00:00\.000Z +2026-01-02T/,
     )
-    assert.deepEqual(
-      details.map((line) => line.trim().split(' ')[0]),
-      ['url', 'types', 'position', 'reason', 'failure'],
-    )
+    const labels = details.map((line) => line.trim().split(' ')[0])
+    assert.deepEqual(labels, ['url', 'types', 'position', 'reason', 'failure'])
     assert.equal(stdout.includes('\u001b'), false)
   })
 

@@ -1,22 +1,18 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { inspect } from 'node:util'
 import { PlantStore, PlantStoreError } from '../../client/index.ts'
-import { operatorToken, startService, type TestService } from '../support/service.ts'
+import { operatorToken, startService } from '../support/service.ts'
 
 const largest = 2n ** 63n - 1n
 const smallest = -(2n ** 63n)
 
+const service = await startService('sqlite::memory:')
+const store = new PlantStore({ url: service.url, token: operatorToken })
+
 describe('a client of a running service', () => {
-  let service: TestService
-  let store: PlantStore
   let lastId = 0n
   const newId = () => ++lastId
-
-  before(async () => {
-    service = await startService('sqlite::memory:')
-    store = new PlantStore({ url: service.url, token: operatorToken })
-  })
 
   for (const id of [0n, -1n, 2n ** 53n + 1n, -(2n ** 53n) - 1n, largest, smallest]) {
     it(`creates, reads, lists, replaces and deletes plant ${id}, exact to the last digit`, async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { followEvents, readBlocks } from '../../client/events.ts'
 import {
   type PlantEvent,
@@ -8,7 +8,7 @@ import {
   PositionGoneError,
 } from '../../client/index.ts'
 import { toLink } from '../../client/request.ts'
-import { startService, type TestService, operatorToken as token } from '../support/service.ts'
+import { startService, operatorToken as token } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openDroppingProxy } from './dropping-proxy.ts'
 import { answer, countTimers, openScriptedServer, type Script } from './scripted-server.ts'
@@ -22,14 +22,10 @@ async function take(events: AsyncIterable<PlantEvent>, count: number): Promise<P
   return taken
 }
 
-describe('events', () => {
-  let service: TestService
-  let store: PlantStore
-  before(async () => {
-    service = await startService('sqlite::memory:')
-    store = new PlantStore({ url: service.url, token })
-  })
+const service = await startService('sqlite::memory:')
+const store = new PlantStore({ url: service.url, token })
 
+describe('events', () => {
   it('come in order, with every digit, from the oldest, after a position and from now on', async () => {
     await store.create({ id: large, name: 'a' })
     await store.replace(large, { name: 'b', tag: 't' })
@@ -126,10 +122,8 @@ describe('a stream of events', () => {
     const timers = countTimers()
     const events = await take(client.events({ after: 'latest' }), 2)
     assert.equal(countTimers(), timers)
-    assert.deepEqual(
-      events.map(({ position }) => position),
-      ['p1', 'p2'],
-    )
+    const positions = events.map(({ position }) => position)
+    assert.deepEqual(positions, ['p1', 'p2'])
     const asked = requests.map((request) => request.url)
     assert.deepEqual(asked, [
       '/events?after=latest',

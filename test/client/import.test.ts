@@ -1,18 +1,14 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { emptyReport } from '../../client/import-parts.ts'
 import { type ImportReport, type NewPlant, PlantStore } from '../../client/index.ts'
-import { operatorToken, startService, type TestService } from '../support/service.ts'
+import { operatorToken, startService } from '../support/service.ts'
 import { answer, openScriptedServer } from './scripted-server.ts'
 
-describe('importPlants', () => {
-  let service: TestService
-  let store: PlantStore
-  before(async () => {
-    service = await startService('sqlite::memory:')
-    store = new PlantStore({ url: service.url, token: operatorToken })
-  })
+const service = await startService('sqlite::memory:')
+const store = new PlantStore({ url: service.url, token: operatorToken })
 
+describe('importPlants', () => {
   it('imports an iterable of several parts, exactly and in order', async () => {
     const first = 2n ** 62n
     const count = 6_000
@@ -69,8 +65,9 @@ describe('importPlants', () => {
     assert.deepEqual({ lines, stored, invalid }, { lines: count + 1, stored: 1, invalid: count })
     assert.equal((await store.get(last.id))?.name, 'last')
     assert.equal(refusedInAll, count)
+    const refusedLines = refused.map(({ line }) => line)
     assert.deepEqual(
-      refused.map(({ line }) => line),
+      refusedLines,
       Array.from({ length: 1_000 }, (_, index) => index + 1),
     )
   })

@@ -1,24 +1,20 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { PlantStore, type PlantStoreError, type PlantStoreOptions } from '../../client/index.ts'
 import { listen } from '../support/listen.ts'
-import { operatorToken, startService, type TestService } from '../support/service.ts'
+import { operatorToken, startService } from '../support/service.ts'
 import { type Moment, openDroppingProxy } from './dropping-proxy.ts'
 import { answer, openScriptedServer } from './scripted-server.ts'
 
 const moments: Moment[] = ['before sending', 'after forwarding', 'before the answer']
 
+const service = await startService('sqlite::memory:')
+const direct = new PlantStore({ url: service.url, token: operatorToken })
+
 describe('a client behind a network that loses connections', () => {
-  let service: TestService
-  let direct: PlantStore
   let lastId = 0n
   const newId = () => ++lastId
-
-  before(async () => {
-    service = await startService('sqlite::memory:')
-    direct = new PlantStore({ url: service.url, token: operatorToken })
-  })
 
   async function openStore(
     choose: (request: string) => Moment | undefined,
@@ -120,10 +116,8 @@ describe('a client behind a network that loses connections', () => {
     const server = await openScriptedServer(answer(503, refusal), answer(404, absence))
     const store = new PlantStore({ url: server.url, token: operatorToken })
     assert.equal(await store.delete(1n), false)
-    assert.deepEqual(
-      server.requests.map(({ method }) => method),
-      ['DELETE', 'DELETE'],
-    )
+    const methods = server.requests.map(({ method }) => method)
+    assert.deepEqual(methods, ['DELETE', 'DELETE'])
   })
 
   it('looks at the plant after a 503 of a proxy, which may have passed the write on', async () => {

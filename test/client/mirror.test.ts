@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { type MirrorChange, PlantStore } from '../../client/index.ts'
 import { startService, operatorToken as token } from '../support/service.ts'
 import { answer, openScriptedServer, type Script } from './scripted-server.ts'
@@ -18,14 +18,11 @@ async function openStore(): Promise<PlantStore> {
   return new PlantStore({ url: (await startService('sqlite::memory:')).url, token })
 }
 
-describe('a mirror', () => {
-  let store: PlantStore
-  const plants = [1n, 2n, 2n ** 62n + 1n].map((id) => ({ id, name: `Plant ${id}` }))
-  before(async () => {
-    store = await openStore()
-    for (const plant of plants) await store.create(plant)
-  })
+const store = await openStore()
+const plants = [1n, 2n, 2n ** 62n + 1n].map((id) => ({ id, name: `Plant ${id}` }))
+for (const plant of plants) await store.create(plant)
 
+describe('a mirror', () => {
   const toSteps = (position: string) => [
     { type: 'reset' },
     ...plants.map((plant) => ({ type: 'plant', plant })),
@@ -59,10 +56,16 @@ describe('a mirror', () => {
       const end = await store.position()
       do steps.push((await mirror.next()).value)
       while (steps.at(-1).type !== 'synced')
-      assert.deepEqual(
-        steps.map(({ type }) => type),
-        ['reset', 'plant', 'plant', 'plant', 'plant.created', 'plant.deleted', 'synced'],
-      )
+      const types = steps.map(({ type }) => type)
+      assert.deepEqual(types, [
+        'reset',
+        'plant',
+        'plant',
+        'plant',
+        'plant.created',
+        'plant.deleted',
+        'synced',
+      ])
       assert.equal(steps.at(-1).position, end)
       await mirror.return?.()
     })

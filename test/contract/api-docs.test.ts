@@ -25,10 +25,8 @@ describe('the table of error numbers in docs/api.md', () => {
   )
 
   it('has every number of the catalogue, and no other, in ascending order', () => {
-    assert.deepEqual(
-      rows.map(({ number }) => number),
-      errorNumbers,
-    )
+    const numbers = rows.map(({ number }) => number)
+    assert.deepEqual(numbers, errorNumbers)
   })
 
   for (const { number, status, meaning } of rows) {

@@ -117,10 +117,8 @@ describe('plant-store under systemd', { skip }, () => {
     it(`is not restarted after a wrong configuration: ${setting}`, () => {
       writeFileSync(settings(), `${setting}\n`)
       assert.throws(() => machine.run('systemctl restart plant-store'))
-      assert.deepEqual(
-        ['ActiveState', 'ExecMainStatus', 'NRestarts'].map((name) => ask(name)),
-        ['failed', '78', '0'],
-      )
+      const state = ['ActiveState', 'ExecMainStatus', 'NRestarts'].map((name) => ask(name))
+      assert.deepEqual(state, ['failed', '78', '0'])
       assert.match(readJournal('plant-store'), message)
       rmSync(settings())
       machine.run('systemctl restart plant-store')

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { limits } from '../../src/contract/limits.ts'
+import type { NewPlant } from '../../src/contract/shapes.ts'
 import { newFolder } from '../support/folder.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -147,18 +148,8 @@ it(`a new connection gets its turn beside ${connections} that ask for dear pages
   assert.ok(answered < connections ** 2 / 10, `${answered} requests came first`)
 })
 
-interface Unread {
-  readonly title: string
-  readonly plants: readonly { readonly id: bigint; readonly name: string }[]
-  readonly path: string
-  readonly sockets: number
-  /** How often each connection asks. */
-  readonly requests: number
-  /** How much memory all may take. */
-  readonly mb: number
-}
-
-const unread: readonly Unread[] = [
+/** Each connection asks this often. All of them may take this much memory. */
+const unread = [
   {
     title: 'pages',
     plants: toPlants(150, 8_000),
@@ -233,7 +224,7 @@ function toPlants(count: number, length: number) {
 }
 
 /** Makes a store of these plants. */
-async function newStore(plants: Unread['plants']): Promise<string> {
+async function newStore(plants: readonly NewPlant[]): Promise<string> {
   const path = join(newFolder(), 'plants.db')
   const store = openSqliteStore(path)
   for (let at = 0; at < plants.length; at += 100) {

@@ -133,7 +133,7 @@ async function requirePlants({ send }: Store, ids: readonly number[]): Promise<v
 it('a disk that is full serves reads, refuses writes, loses nothing, recovers by its ballast', {
   skip,
 }, async () => {
-  const { folder } = disks[0] as { folder: string }
+  const { folder = '' } = disks[0] ?? {}
   const ballast = join(folder, 'ballast')
   // Larger than the log, which a checkpoint has to copy into the database.
   writeFileSync(ballast, Buffer.alloc(8 * 1024 * 1024, 1))
@@ -173,7 +173,7 @@ it('a disk that is full serves reads, refuses writes, loses nothing, recovers by
 it('a disk that was full before ends commands with one line; 64 KiB are enough for reads', {
   skip,
 }, async () => {
-  const { folder } = disks[1] as { folder: string }
+  const { folder = '' } = disks[1] ?? {}
   const store = openStoreOn(folder)
   const service = await store.serve()
   const { id } = await createToken(store)

@@ -37,10 +37,8 @@ it('a store behind PgBouncer in transaction mode works, also after a failover of
   const snapshot = await store.openSnapshot()
   const walked = await Array.fromAsync(snapshot.walkPlants(everything))
   await snapshot.close()
-  assert.deepEqual(
-    walked.flat().map(({ id }) => id),
-    ids(0),
-  )
+  const walkedIds = walked.flat().map(({ id }) => id)
+  assert.deepEqual(walkedIds, ids(0))
 
   signalServer(pair.primary, 'SIGKILL')
   await query(pair.standby.toUrl('postgres'), 'SELECT pg_promote()')

@@ -67,9 +67,7 @@ for (const figure of ['rssMb', 'descriptors'] as const) {
       return { ...level, [figure]: level[figure] + at * 10 }
     })
     const found = compare(samples).filter(({ isLevel }) => !isLevel)
-    assert.deepEqual(
-      found.map((one) => one.figure),
-      [figure],
-    )
+    const figures = found.map((one) => one.figure)
+    assert.deepEqual(figures, [figure])
   })
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { Store } from '../../src/store/store.ts'
 import { type Run, run, runProcess, start } from '../support/command.ts'
 import { engines, postgres } from '../support/engines.ts'
@@ -23,13 +23,9 @@ const lines = Array.from({ length: lineCount }, (_, line) => {
 const flags = ['--on-conflict', 'replace', '--quiet']
 
 /** A folder with the file, and what a store holds after the file was imported, on any engine. */
-let folder: string
-let expected: string
-before(async () => {
-  folder = newFolder()
-  writeFileSync(join(folder, 'plants.ndjson'), lines.join(''))
-  expected = await importInto(`sqlite:${join(folder, 'expected.db')}`)
-})
+const folder = newFolder()
+writeFileSync(join(folder, 'plants.ndjson'), lines.join(''))
+const expected = await importInto(`sqlite:${join(folder, 'expected.db')}`)
 
 /** Starts an import that waits for its last line. On a busy machine it may give up before. */
 async function startUntil(isEnough: () => Promise<boolean>, url: string) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { refusalReasons } from '../../src/contract/errors.ts'
 import { startService } from '../support/service.ts'
 
@@ -8,14 +8,11 @@ const root = new URL('../../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
 const metricName = /\b(?:plant_store|process|nodejs)_[a-z_]+[a-z]/g
 
-describe('the metrics', () => {
-  let names: Set<string>
-  before(async () => {
-    const service = await startService('sqlite::memory:')
-    const { body } = await service.call({ path: '/metrics' })
-    names = new Set([...body.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name))
-  })
+const service = await startService('sqlite::memory:')
+const { body } = await service.call({ path: '/metrics' })
+const names = new Set([...body.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name))
 
+describe('the metrics', () => {
   it('are all in the docs, which list no others', () => {
     const listed = read('docs/watching.md').match(/^\| `(?:plant_store|process|nodejs)_.*$/gm) ?? []
     const cells = listed.map((line) => line.split('|')[1] ?? '')
@@ -32,10 +29,8 @@ describe('the metrics', () => {
   it('have alerts, each with what to do about it', () => {
     const alerts = [...read('deploy/alerts.yml').matchAll(/alert: (\w+)/g)].map(([, name]) => name)
     const rows = [...read('docs/watching.md').matchAll(/^\| .*?`PlantStore.* \|/gm)]
-    assert.deepEqual(
-      rows.flatMap(([row]) => row.split(' | ')[0]?.match(/PlantStore\w+/g) ?? []),
-      alerts,
-    )
+    const explained = rows.flatMap(([row]) => row.split(' | ')[0]?.match(/PlantStore\w+/g) ?? [])
+    assert.deepEqual(explained, alerts)
   })
 
   for (const file of ['deploy/alerts.yml', 'deploy/dashboard.json']) {

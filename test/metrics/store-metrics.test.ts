@@ -75,10 +75,8 @@ for (const engine of engines) {
       await waitUntil(failing, 'the receiver cannot be reached')
       // They are taken, and wait.
       const behind = (await scrape()).entries().filter(([name]) => /_behind_commits\{/.test(name))
-      assert.deepEqual(
-        [...behind].map(([, value]) => value),
-        [3],
-      )
+      const commits = [...behind].map(([, value]) => value)
+      assert.deepEqual(commits, [3])
       assert.doesNotMatch(service.log.join(''), /whsec_|\/none/)
       follower.destroy()
       await waitUntil(async () => (await scrape()).get(followers) === 0, 'nobody follows')

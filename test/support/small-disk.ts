@@ -5,13 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { releaseAfterFile } from './release.ts'
 
-/** A disk that is full soon, or the reason why none can be had here. */
-export type SmallDisk =
-  | { readonly folder: string; readonly skip: false }
-  | { readonly folder: ''; readonly skip: string }
-
-/** Mounts a disk of this size for the tests of a file. Root may; others get the reason. */
-export function mountSmallDisk(kibibytes: number): SmallDisk {
+/** Mounts a disk of this size for the tests of a file. Root may; others get the reason to skip. */
+export function mountSmallDisk(kibibytes: number) {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-test-'))
   const { error, status, stderr } = spawnSync(
     'mount',

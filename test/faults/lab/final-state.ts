@@ -37,7 +37,7 @@ export async function readFinalState(
       got: await getEach(client, url, [...attemptsById.keys()]),
       walked: await walk(client, url),
       exported: await readExport(client, url),
-      events: await readJournal(client, url),
+      events: await readPages<FeedEvent>(client, `${url}/events?limit=${pagePlants}`),
     }
   } finally {
     client.close()
@@ -57,14 +57,22 @@ async function getEach(client: Client, url: string, ids: bigint[]): Promise<Plan
 }
 
 async function walk(client: Client, url: string): Promise<Plants> {
-  const plants: ListedPlant[] = []
-  let next: string | undefined = `/plants?limit=${pagePlants}`
-  while (next !== undefined) {
-    const { headers, body }: Reply = await ask(client, url + next)
-    plants.push(...parseExactly<ListedPlant[]>(body))
-    next = /<([^>]+)>; rel="next"/.exec(String(headers.link))?.[1]
-  }
+  const plants = await readPages<ListedPlant>(client, `${url}/plants?limit=${pagePlants}`)
   return plants.map(({ id, name }) => [id, name])
+}
+
+/** Reads page after page, up to one that is empty or names no next one. */
+async function readPages<Item>(client: Client, first: string): Promise<Item[]> {
+  const items: Item[] = []
+  for (let next: string | undefined = first; next !== undefined; ) {
+    const { headers, body }: Reply = await ask(client, next)
+    const page = parseExactly<Item[]>(body)
+    if (page.length === 0) break
+    items.push(...page)
+    const [, link] = /<([^>]+)>; rel="next"/.exec(String(headers.link)) ?? []
+    next = link && new URL(link, first).href
+  }
+  return items
 }
 
 async function readExport(client: Client, url: string): Promise<Plants> {
@@ -79,18 +87,6 @@ export function parsePlants(text: string): Plants {
     const { id, name } = parseExactly<ListedPlant>(line)
     return [id, name]
   })
-}
-
-async function readJournal(client: Client, url: string): Promise<FeedEvent[]> {
-  const events: FeedEvent[] = []
-  let next = `/events?limit=${pagePlants}`
-  for (;;) {
-    const { headers, body }: Reply = await ask(client, url + next)
-    const page = parseExactly<FeedEvent[]>(body)
-    if (page.length === 0) return events
-    events.push(...page)
-    next = /<([^>]+)>; rel="next"/.exec(String(headers.link))?.[1] ?? ''
-  }
 }
 
 /**
