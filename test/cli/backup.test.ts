@@ -15,8 +15,7 @@ import { preload, start } from '../support/command.ts'
 import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { ends, endsWith, newStore as newPlants } from './ends.ts'
-import { runShell } from './shell.ts'
+import { ends, endsWith, newStore as newPlants, runShell } from './ends.ts'
 
 /** A folder with a store of three plants and a token, at the default path. */
 async function newStore(): Promise<string> {

@@ -7,13 +7,11 @@ import { describe, it } from 'node:test'
 import { applicationId } from '../../src/store/sqlite/file.ts'
 import { upgrade } from '../../src/store/sqlite/migrations.ts'
 import { run, runProcess } from '../support/command.ts'
-import { engines } from '../support/engines.ts'
+import { type Engine, engines, postgres, sqlite } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { newCluster, query, startServer } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { ends, endsWith } from './ends.ts'
-
-const [sqlite, postgresql] = engines as [(typeof engines)[number], (typeof engines)[number]]
 
 /** What the command says about each subject, and what it finds to do. */
 async function check(url: string) {
@@ -27,7 +25,7 @@ async function check(url: string) {
   return { findings, subjects, about }
 }
 
-async function newStore(engine: (typeof engines)[number]): Promise<string> {
+async function newStore(engine: Engine): Promise<string> {
   const url = await engine.newUrl()
   const store = await engine.open(url)
   await store.createPlant({ id: 1n, name: 'Fern' })
@@ -135,24 +133,24 @@ describe('plant-store check on a file', () => {
 
 describe('plant-store check on a server', () => {
   it('finds a schema of a newer release', async () => {
-    const url = await newStore(postgresql)
+    const url = await newStore(postgres)
     await query(url, 'UPDATE plant_store.schema_version SET version = 99')
     const { about } = await check(url)
     assert.match(about('schema') ?? '', /use the newer program that wrote it$/)
   })
 
   it('finds settings that lose plants', async () => {
-    const { about } = await check(await newStore(postgresql))
+    const { about } = await check(await newStore(postgres))
     assert.match(about('syncs') ?? '', /fsync off: a crash loses plants/)
   })
 
   it('finds a journal that was moved without its sequence, and leaves it so', async () => {
-    const url = await newStore(postgresql)
+    const url = await newStore(postgres)
     await query(url, "SELECT setval('plant_store.journal_seq', 1)")
     for (const { about } of [await check(url), await check(url)]) {
       assert.match(about('journal') ?? '', /^its sequence is behind, as after logical replication/)
     }
-    await (await postgresql.open(url)).close()
+    await (await postgres.open(url)).close()
     assert.equal((await check(url)).about('journal'), undefined)
   })
 

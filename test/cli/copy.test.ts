@@ -49,6 +49,9 @@ async function fill(engine: Engine) {
   return { url, store, token, gone, version }
 }
 
+const filled = await fill(sqlite)
+await filled.store.close()
+
 for (const source of engines) {
   for (const destination of engines) {
     it(`copy from ${source.name} to ${destination.name} brings plants, ETags and tokens`, async () => {
@@ -91,9 +94,6 @@ const strangers: [title: string, named: string, add: (store: Store) => Promise<u
   ],
 ]
 const mine = (id: bigint) => ({ id, name: 'mine' })
-
-const filled = await fill(sqlite)
-await filled.store.close()
 
 for (const destination of engines) {
   describe(`plant-store copy writes nothing to a store on ${destination.name}`, () => {

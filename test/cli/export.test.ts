@@ -18,8 +18,7 @@ import { readTrace } from '../faults/lab/trace.ts'
 import { runProcess } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
-import { ends, endsWith, newStore } from './ends.ts'
-import { command } from './shell.ts'
+import { command, ends, endsWith, newStore } from './ends.ts'
 
 const plants = [
   { id: -(2n ** 63n), name: 'the smallest' },

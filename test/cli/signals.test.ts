@@ -17,8 +17,7 @@ import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
-import { endsWith } from './ends.ts'
-import { command, openPipe } from './shell.ts'
+import { command, endsWith, openPipe } from './ends.ts'
 
 const count = 200_000
 const last = BigInt(count - 1)

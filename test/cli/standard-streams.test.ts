@@ -14,8 +14,7 @@ import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { call } from '../support/wire.ts'
-import { ends, endsWith, newStore, readJson } from './ends.ts'
-import { runShell } from './shell.ts'
+import { ends, endsWith, newStore, readJson, runShell } from './ends.ts'
 
 const plants = '{"id":1,"name":"a"}\n{"id":2}\n{"id":3,"name":"c"}\n'
 
