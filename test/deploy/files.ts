@@ -11,7 +11,7 @@ import { findFreePort } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { startService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
-import { findMissing } from './needs.ts'
+import { findMissing, must } from './needs.ts'
 import { callSite, openSite } from './site.ts'
 
 const folder = new URL('../../deploy/', import.meta.url)
@@ -100,12 +100,7 @@ it('the settings of Prometheus are valid, and so are the alert rules, at least t
   writeFileSync(join(here, 'token'), '')
   const settings = read('prometheus.yml').replace('/run/secrets/metrics-token', 'token')
   writeFileSync(join(here, 'prometheus.yml'), settings)
-  const { status, stdout } = spawnSync(
-    'promtool',
-    ['check', 'config', join(here, 'prometheus.yml')],
-    { encoding: 'utf8' },
-  )
-  assert.equal(status, 0, stdout)
+  const stdout = must('promtool', ['check', 'config', join(here, 'prometheus.yml')])
   assert.ok(Number(/(\d+) rules found/.exec(stdout)?.[1]) >= 10, stdout)
 })
 

@@ -1,7 +1,15 @@
-import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { newFolder } from '../support/folder.ts'
-import { makeDebian } from './debian.ts'
 import { must } from './needs.ts'
 
 /**
@@ -73,6 +81,7 @@ export function importDistroless(importImage: Import): void {
   importImage('gcr.io/distroless/cc-debian12:nonroot', root, 'USER 65532')
 }
 
+/** A copy of such a system. */
 export function copyDebian(name: string, packages: readonly string[]): string {
   const root = join(newFolder('/var/tmp'), 'root')
   must('cp', ['--archive', '--reflink=auto', makeDebian(name, packages), root])
@@ -119,4 +128,23 @@ export function importServers(importImage: Import): void {
     'CMD ["caddy","run","--config","/etc/caddy/Caddyfile","--adapter","caddyfile"]',
   )
   importImage('docker.io/prom/prometheus:v3.5.0', root, 'USER 65534', 'ENTRYPOINT ["prometheus"]')
+}
+
+/** Systems are made once, which takes a minute, and kept. */
+const cache = '/var/cache/plant-store-test'
+
+/** A folder with a fresh Debian 12 that has these packages. Copy it: it is shared by all runs. */
+export function makeDebian(name: string, packages: readonly string[]): string {
+  const root = join(cache, name)
+  if (existsSync(root)) return root
+  mkdirSync(cache, { recursive: true })
+  const draft = `${root}.part-${process.pid}`
+  const include = `--include=${['ca-certificates', ...packages].join(',')}`
+  try {
+    must('debootstrap', ['--variant=minbase', include, 'bookworm', draft])
+    renameSync(draft, root)
+  } finally {
+    rmSync(draft, { recursive: true, force: true })
+  }
+  return root
 }

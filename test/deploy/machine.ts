@@ -3,9 +3,8 @@ import { once } from 'node:events'
 import { cpSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { killAfterTest } from '../support/child.ts'
-import { newFolder } from '../support/folder.ts'
 import { waitUntil } from '../support/wait.ts'
-import { makeDebian } from './debian.ts'
+import { copyDebian } from './images.ts'
 import { must } from './needs.ts'
 
 /** A fresh Debian with a running systemd. */
@@ -15,9 +14,7 @@ const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /** Boots a copy of a fresh Debian. It has a network of its own, with nothing but loopback. */
 export async function bootMachine() {
-  const debian = makeDebian('debian-12-systemd', ['systemd', 'systemd-sysv', 'dbus'])
-  const root = join(newFolder('/var/tmp'), 'root')
-  must('cp', ['--archive', '--reflink=auto', debian, root])
+  const root = copyDebian('debian-12-systemd', ['systemd', 'systemd-sysv', 'dbus'])
   // There is no network to wait for.
   const wait = 'etc/systemd/system/systemd-networkd-wait-online.service'
   symlinkSync('/dev/null', join(root, wait))

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { waitUntil } from '../support/wait.ts'
 import { call } from '../support/wire.ts'
-import { clean, type Verdict } from './lab/checker.ts'
+import { clean } from './lab/checker.ts'
 import { countOutcomes, type History, newHistory, waitForWrites } from './lab/history.ts'
 import { startLoad } from './lab/load.ts'
 import { buildRandom, type Random, seed } from './lab/random.ts'
@@ -35,15 +35,8 @@ function chooseFault(random: Random): Fault {
   return { kind, number, suffix, error, times: random.pick(['once', 'once', 'on']) }
 }
 
-interface Struck {
-  readonly verdict: Verdict & { readonly damage: string | undefined }
-  readonly history: History
-  /** The status of a list that is read after the fault. */
-  readonly read: number | undefined
-}
-
 /** Opens a copy of the files that the service left, and judges. */
-async function judgeFolder(folder: string, history: History): Promise<Struck['verdict']> {
+async function judgeFolder(folder: string, history: History) {
   const copy = join(newQuickFolder(), 'copy')
   cpSync(folder, copy, { recursive: true })
   const recovered = await recover(join(copy, 'plants.db'))
@@ -51,7 +44,7 @@ async function judgeFolder(folder: string, history: History): Promise<Struck['ve
 }
 
 /** Lets a fault meet a service under load; undefined if it never struck. */
-async function strike(fault: Fault, change = ''): Promise<Struck | undefined> {
+async function strike(fault: Fault, change = '') {
   const folder = newQuickFolder()
   const database = `sqlite:${join(folder, 'plants.db')}`
   const strikes = join(newQuickFolder(), 'strikes')
@@ -70,6 +63,7 @@ async function strike(fault: Fault, change = ''): Promise<Struck | undefined> {
   await waitUntil(isOver, 'the fault strikes')
   const later = history.attempts.length + 20
   await waitUntil(() => history.attempts.length >= later, 'the service continues')
+  // A list that is read after the fault.
   const { status } = await call(service.url, { path: '/plants?limit=5', headers: authorized })
   await service.end('SIGKILL')
   await load.stop()

@@ -5,8 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { findFreePort, newCluster, query, startServer } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
-import { judge } from './lab/checker.ts'
-import { readFinalState } from './lab/final-state.ts'
 import { longestWaitMs } from './lab/history.ts'
 import {
   database,
@@ -16,7 +14,6 @@ import {
   startPair,
 } from './lab/replication.ts'
 import { scale } from './lab/scale.ts'
-import { token } from './lab/service-process.ts'
 import { openTrial } from './lab/trial.ts'
 
 const rounds = scale(1, 20)
@@ -58,8 +55,7 @@ function waitForStandbyWait(url: string): Promise<void> {
 
 describe('a failover of PostgreSQL', () => {
   for (let round = 1; round <= rounds; round++) {
-    const title = 'loses and invents nothing with a synchronous standby'
-    it(`${title} (${round} of ${rounds})`, async (test) => {
+    it(`loses and invents nothing with a synchronous standby (${round} of ${rounds})`, async (test) => {
       const { trial, recoveryMs } = await failOver('synchronous')
       await trial.requireClean(test)
       test.diagnostic(`back after ${recoveryMs} ms`)
@@ -70,11 +66,8 @@ describe('a failover of PostgreSQL', () => {
 
   it('loses plants when the standby is asynchronous, and webhooks continue (control)', async () => {
     const { trial } = await failOver('asynchronous')
-    const { history, load, services, arrivals } = trial
-    await arrivals(fewWrites)
-    await load.stop()
-    const state = await readFinalState(services[0]?.url ?? '', token, history)
-    assert.ok(judge(history, state).lost > 0)
+    await trial.arrivals(fewWrites)
+    assert.ok((await trial.countLost()) > 0)
   })
 })
 

@@ -138,9 +138,8 @@ describe('clients that ask for much', () => {
       let answered = 0
       let isEnding = false
       for (const [at, socket] of sockets.entries()) {
-        const headers =
-          'headers' in request ? { Authorization: `Bearer invented-${at}` } : undefined
-        const bytes = toBytes({ ...request, ...(headers ? { headers } : { headers: {} }) })
+        const headers = 'headers' in request ? { Authorization: `Bearer invented-${at}` } : {}
+        const bytes = toBytes({ ...request, headers })
         socket.on('data', () => {
           answered++
           if (!isEnding) socket.write(bytes)

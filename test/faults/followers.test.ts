@@ -90,9 +90,8 @@ for (const engine of engines) {
     if (only !== engine) continue
     it(`mirrors and webhooks on ${engine.name} have every change in order, though ${title}`, async (test) => {
       const database = await engine.newUrl()
-      const trial = await openTrial({
-        ...{ database, services, clients: { readers: 0 }, leases: 'short' },
-      })
+      const usual = { clients: { readers: 0 }, leases: 'short' } as const
+      const trial = await openTrial({ ...usual, database, services })
       trial.urls.length = 1
       await harm(trial, database)
       await trial.requireClean(test)

@@ -14,13 +14,17 @@ const count = scale(1_500, 100_000)
 const connections = 256
 
 /** What happened by the answers, from which the final content of the store follows. */
-interface Account {
-  created: number
-  deleted: number
-  readonly statuses: Map<number, number>
-  readonly requestIds: Set<string>
-  /** Every plant that is stored by an answer. */
-  readonly confirmed: Set<string>
+type Account = ReturnType<typeof newAccount>
+
+function newAccount() {
+  return {
+    created: 0,
+    deleted: 0,
+    statuses: new Map<number, number>(),
+    requestIds: new Set<string>(),
+    /** Every plant that is stored by an answer. */
+    confirmed: new Set<string>(),
+  }
 }
 
 /** The statuses that a client can cause. */
@@ -50,13 +54,7 @@ it('hostile requests get well-formed answers of every kind, and harm nothing', a
 /** Sends all cases over many connections at a time. Stops at the first wrong answer. */
 async function sendAll(service: TestService): Promise<Account> {
   const port = Number(new URL(service.url).port)
-  const account: Account = {
-    created: 0,
-    deleted: 0,
-    statuses: new Map(),
-    requestIds: new Set(),
-    confirmed: new Set(),
-  }
+  const account = newAccount()
   const indexes = replayed ? [Number(replayed[1])].values() : Array(count).keys()
 
   async function work(): Promise<void> {

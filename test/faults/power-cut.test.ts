@@ -10,7 +10,7 @@ import { programEnv } from '../support/child.ts'
 import { runProcess } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { clean, type Verdict } from './lab/checker.ts'
-import { type History, newHistory, waitForWrites } from './lab/history.ts'
+import { newHistory, waitForWrites } from './lab/history.ts'
 import { startLoad } from './lab/load.ts'
 import { buildRandom, type Random, seed } from './lab/random.ts'
 import { cutPower, judgeRecovered, recover } from './lab/recovery.ts'
@@ -37,13 +37,7 @@ interface Stretch {
 }
 
 /** All operations on the disk, and the answers to the clients. */
-interface Recording {
-  /** A folder that exists; the service makes a folder in it for the database. */
-  readonly root: string
-  readonly operations: readonly Operation[]
-  /** Its clock is the length of the trace. */
-  readonly history: History
-}
+type Recording = Awaited<ReturnType<typeof record>>
 
 const toPath = (root: string) => join(root, 'data', 'plants.db')
 
@@ -68,9 +62,11 @@ function toFailingStretches(writes: number): Stretch[] {
 }
 
 /** Runs a service several times on one database, and records its operations on the disk. */
-async function record(stretches: readonly Stretch[], change = ''): Promise<Recording> {
+async function record(stretches: readonly Stretch[], change = '') {
+  // It exists; the service makes a folder in it for the database.
   const root = newQuickFolder()
   const trace = join(newQuickFolder(), 'trace')
+  // Its clock is the length of the trace.
   const history = newHistory(() => statSync(trace).size)
   const database = `sqlite:${toPath(root)}`
   for (const { clients, writes, end, fault } of stretches) {

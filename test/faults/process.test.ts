@@ -102,11 +102,8 @@ async function issueTokens(path: string) {
   const store = openSqliteStore(path)
   const issue = (lifetimeMs: number | undefined) =>
     issueToken(store, { name: 'x', scopes, lifetimeMs })
-  const [lasting, short, revoked] = [
-    await issue(86_400_000),
-    await issue(1),
-    await issue(undefined),
-  ]
+  const [lasting, short] = [await issue(86_400_000), await issue(1)]
+  const revoked = await issue(undefined)
   await store.revokeToken(revoked.record.id, Date.now())
   await store.close()
   return { lasting: lasting.token, short: short.token, revoked: revoked.token }

@@ -56,9 +56,8 @@ it('two services behind a balancer answer every request while they are restarted
   for (const [index, { url }] of services.entries()) balancer.use(index, url)
   await balancer.waitForReady(2)
   urls.splice(0, 2, balancer.url)
-  const others = startLoad(history, {
-    ...{ urls, token, writers: 2, readers: 1, connections: 'new', thinkMs },
-  })
+  const clients = { writers: 2, readers: 1, connections: 'new', thinkMs } as const
+  const others = startLoad(history, { urls, token, ...clients })
   for (let restart = 0; restart < 2 * rounds; restart++) {
     const index = restart % 2
     await trial.writes(10)
@@ -93,16 +92,11 @@ for (const engine of engines) {
   })
 }
 
-interface Backend {
-  readonly url: string
-  isReady: boolean
-}
-
 const checkMs = 50
 
 /** A load balancer: sends each new connection to a service that is ready by its `/readyz`. */
 async function openBalancer() {
-  const backends: Backend[] = []
+  const backends: { url: string; isReady: boolean }[] = []
   const sockets = new Set<Socket>()
   let connections = 0
 
@@ -122,7 +116,7 @@ async function openBalancer() {
   })
   const url = await listen(server)
 
-  async function check(backend: Backend): Promise<void> {
+  async function check(backend: (typeof backends)[number]): Promise<void> {
     const answer = await call(backend.url, { path: '/readyz' }).catch(() => undefined)
     backend.isReady = answer?.status === 200
   }

@@ -13,13 +13,10 @@ const sampleMs = 250
 /** A figure may grow by this factor, and by this many descriptors or MB beyond it. */
 const mostGrowth = { factor: 1.5, beyond: 20 }
 
-/** What a process takes. */
-interface Sample {
-  readonly rssMb: number
-  readonly descriptors: number
-}
+type Sample = ReturnType<typeof takeSample>
 
-function takeSample({ pid }: ChildProcess): Sample {
+/** What a process takes. */
+function takeSample({ pid }: ChildProcess) {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const rssMb = Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024
   return { rssMb, descriptors: readdirSync(`/proc/${pid}/fd`).length }

@@ -1,9 +1,10 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { killAfterTest } from '../support/child.ts'
+import { must } from '../deploy/needs.ts'
+import { start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 
 const version = '0.5.17'
@@ -45,18 +46,12 @@ export function configure(database: string): string {
 
 /** Replicates until it is ended. It is killed with the test. */
 export async function replicate(config: string): Promise<ChildProcess> {
-  const child = spawn(program, ['replicate', '-config', config])
-  killAfterTest(child)
-  let said = ''
-  await new Promise<void>((resolve, reject) => {
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', (text: string) => {
-        said += text
-        if (said.includes('replicating to')) resolve()
-      })
-    }
-    child.once('close', () => reject(new Error(`Litestream ended: ${said}`)))
+  const { child, waitFor } = start(['replicate', '-config', config], {
+    folder: newFolder(),
+    program: [program],
+    env: process.env as Record<string, string>,
   })
+  await waitFor(/replicating to/)
   return child
 }
 
@@ -70,6 +65,5 @@ export async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<
 /** Restores the latest state of a database into another file. */
 export function restore(config: string, database: string, output: string): void {
   const args = ['restore', '-config', config, '-o', output, database]
-  const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' })
-  if (status !== 0) throw new Error(`Litestream cannot restore: ${stdout}${stderr}`)
+  must(program, args)
 }

@@ -1,22 +1,17 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
+import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 import { listen } from './listen.ts'
 import { releaseAfterTest } from './release.ts'
 
 export const audience = 'https://plants.test'
 
 /** A key of an issuer: what it signs with, and what it publishes. */
-export interface IssuerKey {
-  readonly kid: string
-  readonly alg: string
-  readonly privateKey: CryptoKey
-  readonly jwk: JWK
-}
+export type IssuerKey = Awaited<ReturnType<typeof newKey>>
 
 /** An issuer of JSON Web Tokens. A test can replace its keys and its answers. */
 export type TestIssuer = Awaited<ReturnType<typeof startIssuer>>
 
-export async function newKey(alg: string, kid = `key-${alg}`): Promise<IssuerKey> {
+export async function newKey(alg: string, kid = `key-${alg}`) {
   const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true })
   return { kid, alg, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } }
 }
@@ -44,7 +39,7 @@ export async function startIssuer(keys: readonly IssuerKey[]) {
     /** What the service needs to trust it. */
     env: { AUTH_ISSUER: url, AUTH_AUDIENCE: audience },
     /** The keys that it publishes. */
-    keys: keys.map(({ jwk }) => jwk),
+    keys: keys.map(({ jwk }): JWK => jwk),
     /** The paths of the requests that it got. */
     asked: [] as string[],
     /** Answers in its place, if it returns true. */

@@ -3,41 +3,23 @@ import { type Environment, readConfig } from '../../src/config.ts'
 import { defaultTimeouts, type Timeouts } from '../../src/contract/limits.ts'
 import { scopes as everyScope, type Scope } from '../../src/contract/scopes.ts'
 import type { Grace } from '../../src/http/node/node-server.ts'
-import { openService, type Service } from '../../src/service.ts'
+import { openService } from '../../src/service.ts'
 import type { Store } from '../../src/store/store.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
 import { parseMetrics } from './metrics.ts'
 import { releaseAfterTest } from './release.ts'
-import { type Answer, call, type Request, toBytes } from './wire.ts'
+import { call, type Request, toBytes } from './wire.ts'
 
 /** The operator's token in every test that needs no other. */
 export const operatorToken = 'operator-token-of-the-tests'
 
-export interface TestService extends Service {
-  /** The lines of the log. */
-  readonly log: string[]
-  /** Sends a request with the operator's token. */
-  call(request: Request): Promise<Answer>
-  /** Sends a create. */
-  create(body: string | Buffer, headers?: Request['headers']): Promise<Answer>
-  /** Reads a plant, as the text of the answer. */
-  read(id: bigint | number | string): Promise<string>
-  /** Replaces a plant, or creates it. */
-  put(id: bigint | number | string, plant: object): Promise<Answer>
-  /** Issues a token with every scope, which never expires, unless told otherwise. */
-  issue(grant?: GrantOptions): Promise<Issued>
-  /** The value of a sample of the metrics. */
-  sample(name: string): Promise<number | undefined>
-}
+export type TestService = Awaited<ReturnType<typeof startService>>
 
 interface GrantOptions {
   readonly name?: string
   readonly scopes?: readonly Scope[]
   readonly lifetimeMs?: number | undefined
 }
-
-/** A token, its record, and the header that carries it. */
-type Issued = Awaited<ReturnType<typeof issueToken>> & { headers: { Authorization: string } }
 
 export interface TestServiceOptions {
   readonly env?: Environment
@@ -49,10 +31,7 @@ export const authorized = { Authorization: `Bearer ${operatorToken}` }
 export const json = { ...authorized, 'Content-Type': 'application/json' }
 
 /** Starts the whole service on a free port. It is closed with the test. */
-export async function startService(
-  url: string,
-  options: TestServiceOptions = {},
-): Promise<TestService> {
+export async function startService(url: string, options: TestServiceOptions = {}) {
   const env = { PORT: '0', DATABASE_URL: url, PLANT_STORE_TOKEN: operatorToken, ...options.env }
   const log: string[] = []
   const level = options.env?.LOG_LEVEL ?? 'info'
@@ -70,18 +49,25 @@ export async function startService(
   return {
     ...service,
     close,
+    /** The lines of the log. */
     log,
+    /** Sends a request with the operator's token. */
     call: send,
-    create: (body, headers = {}) =>
+    /** Sends a create. */
+    create: (body: string | Buffer, headers: Request['headers'] = {}) =>
       send({ method: 'POST', path: '/plants', body, headers: { ...json, ...headers } }),
-    read: async (id) => (await send({ path: `/plants/${id}` })).body,
-    put: (id, plant) =>
+    /** Reads a plant, as the text of the answer. */
+    read: async (id: bigint | number | string) => (await send({ path: `/plants/${id}` })).body,
+    /** Replaces a plant, or creates it. */
+    put: (id: number, plant: object) =>
       send({ method: 'PUT', path: `/plants/${id}`, headers: json, body: JSON.stringify(plant) }),
-    async issue({ name = 'test', scopes = everyScope, lifetimeMs } = {}) {
+    /** Issues a token with every scope, which never expires, unless told otherwise. */
+    async issue({ name = 'test', scopes = everyScope, lifetimeMs }: GrantOptions = {}) {
       const issued = await issueToken(service.store, { name, scopes, lifetimeMs })
       return { ...issued, headers: { Authorization: `Bearer ${issued.token}` } }
     },
-    sample: async (name) => parseMetrics((await send({ path: '/metrics' })).body).get(name),
+    /** The value of a sample of the metrics. */
+    sample: async (name: string) => parseMetrics((await send({ path: '/metrics' })).body).get(name),
   }
 }
 

@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { before, beforeEach, describe, it } from 'node:test'
+import { beforeEach, describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import type { Page, Route } from 'playwright-core'
 import { browserMissing } from '../support/browser.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { startService } from '../support/service.ts'
 import { checkAccessibility, dialog, visitPlants } from './visit.ts'
 
+const service = await startService('sqlite::memory:')
+
 describe('files of plants', { skip: browserMissing }, () => {
-  let service: TestService
-  before(async () => {
-    service = await startService('sqlite::memory:')
-  })
   beforeEach(deletePlants)
 
   const readPlants = async () => (await service.call({ path: '/plants?limit=1000' })).body

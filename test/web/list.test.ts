@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { Page } from 'playwright-core'
 import { browserMissing } from '../support/browser.ts'
-import { operatorToken, startService, type TestService } from '../support/service.ts'
+import { operatorToken, startService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import {
   checkAccessibility,
@@ -20,18 +20,15 @@ import {
 
 const count = 30_000
 
-describe('a long list', { skip: browserMissing }, () => {
-  let service: TestService
-  before(async () => {
-    service = await startService('sqlite::memory:')
-    const names: Record<number, string> = { 7: 'Monstera', 22000: 'SALMON', 29000: '100 %_*' }
-    const lines = Array.from({ length: count }, (_, index) => {
-      const name = names[index + 1] ?? `plain ${index + 1}`
-      return JSON.stringify({ id: index + 1, name, tag: index % 2 ? 'odd' : 'even' })
-    })
-    await importLines(service, lines)
-  })
+const service = await startService('sqlite::memory:')
+const names: Record<number, string> = { 7: 'Monstera', 22000: 'SALMON', 29000: '100 %_*' }
+const lines = Array.from({ length: count }, (_, index) => {
+  const name = names[index + 1] ?? `plain ${index + 1}`
+  return JSON.stringify({ id: index + 1, name, tag: index % 2 ? 'odd' : 'even' })
+})
+await importLines(service, lines)
 
+describe('a long list', { skip: browserMissing }, () => {
   const readIds = async (page: Page) => (await readRows(page)).map(([id]) => Number(id))
 
   async function goTo(page: Page, id: string): Promise<void> {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { before, describe, it, mock } from 'node:test'
+import { describe, it, mock } from 'node:test'
 import type { Route } from 'playwright-core'
 import { browserMissing } from '../support/browser.ts'
 import { newFolder } from '../support/folder.ts'
@@ -23,13 +23,10 @@ import {
 
 const dayMs = 24 * 60 * 60 * 1000
 
-describe('changes of others', { skip: browserMissing }, () => {
-  let service: TestService
-  before(async () => {
-    service = await startService('sqlite::memory:')
-    for (let id = 1; id <= 5; id++) await service.create(`{"id":${id * 10},"name":"plant ${id}"}`)
-  })
+const service = await startService('sqlite::memory:')
+for (let id = 1; id <= 5; id++) await service.create(`{"id":${id * 10},"name":"plant ${id}"}`)
 
+describe('changes of others', { skip: browserMissing }, () => {
   it('appear by themselves, as changes of somebody else: own ones are told apart', async () => {
     const { page } = await visitLive(service.url)
     await service.create('{"id":25,"name":"new one","tag":"t"}')

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { browserMissing } from '../support/browser.ts'
-import { operatorToken, startService, type TestService } from '../support/service.ts'
+import { operatorToken, startService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { checkAccessibility, visit } from './visit.ts'
 
@@ -26,12 +26,9 @@ const operations = Object.entries({ ...document.paths, ...document.webhooks } as
     Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
 )
 
-describe('the reference', { skip: browserMissing }, () => {
-  let service: TestService
-  before(async () => {
-    service = await startService('sqlite::memory:')
-  })
+const service = await startService('sqlite::memory:')
 
+describe('the reference', { skip: browserMissing }, () => {
   it('shows every operation, parameter, status, header and error number, on any screen', async () => {
     const { page, requests } = await visit(`${service.url}/docs`)
     await page.getByRole('heading', { name: 'Create a plant', exact: true }).waitFor()

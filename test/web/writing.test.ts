@@ -80,7 +80,7 @@ describe('writing on the page', { skip: browserMissing }, () => {
     await checkAccessibility(page)
     await page.getByRole('button', { name: 'Undo' }).click()
     await page.getByText('Plant 2 is as it was before.').waitFor()
-    await page.getByRole('cell', { name: 'plant 2', exact: true }).waitFor()
+    await row.waitFor()
     assert.equal(await service.read(2), '{"id":2,"name":"plant 2","tag":"t"}')
     assert.ok(await hasFocus(page, page.getByRole('row', { name: 'plant 2' })))
     await save(await openForm(page, 'Edit plant', 3), { name: 'renamed', tag: '' })

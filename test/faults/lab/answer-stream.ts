@@ -67,15 +67,9 @@ function toField(line: string): [string, string] {
   return [name.toLowerCase(), value]
 }
 
-interface Body {
-  readonly body: string
-  readonly length: number
-  readonly isBodyLess: boolean
-}
+const none = { body: '', length: 0, isBodyLess: true }
 
-const none: Body = { body: '', length: 0, isBodyLess: true }
-
-function readBody(status: number, headers: ReadonlyMap<string, string>, rest: Buffer): Body {
+function readBody(status: number, headers: ReadonlyMap<string, string>, rest: Buffer) {
   if (status < 200 || status === 204 || status === 304) return none
   if (rest.length === 0 || rest.subarray(0, 9).toString('latin1') === 'HTTP/1.1 ') return none
   if (headers.get('transfer-encoding') === 'chunked') return readChunks(rest)
@@ -84,7 +78,7 @@ function readBody(status: number, headers: ReadonlyMap<string, string>, rest: Bu
   return { body: rest.toString('utf8', 0, length), length, isBodyLess: false }
 }
 
-function readChunks(rest: Buffer): Body {
+function readChunks(rest: Buffer): typeof none {
   const chunks: Buffer[] = []
   for (let at = 0; ; ) {
     const lineEnd = rest.indexOf('\r\n', at)

@@ -3,38 +3,28 @@ import type { FinalState, Plants } from './final-state.ts'
 import type { Attempt, Content, History, Read } from './history.ts'
 
 /** How often each kind of mistake was seen. */
-export interface Verdict {
-  /** Acknowledged, but missing in the end, or there as it was before. */
-  readonly lost: number
-  /** There, though it was never sent, was refused, or its delete was acknowledged. */
-  readonly invented: number
-  /** Listed twice, or a keyed create that ran twice or changed its answer. */
-  readonly duplicate: number
-  /** A content that was never sent for this id. */
-  readonly wrong: number
-  /** A request that did not see a write that was acknowledged before. */
-  readonly stale: number
-  /** Ids on which GET, list and export disagree in the end. */
-  readonly disagreeing: number
-  /** Acknowledged, but not in the journal. */
-  readonly missing: number
-  /** In the journal more than once, or though it was refused or never sent. */
-  readonly extra: number
-  /** Where the journal, applied to an empty store, does not lead to what is stored. */
-  readonly outOfOrder: number
-}
+export type Verdict = Readonly<typeof clean>
 
 export type Wrong = keyof Verdict
 
-export const clean: Verdict = {
+export const clean = {
+  /** Acknowledged, but missing in the end, or there as it was before. */
   lost: 0,
+  /** There, though it was never sent, was refused, or its delete was acknowledged. */
   invented: 0,
+  /** Listed twice, or a keyed create that ran twice or changed its answer. */
   duplicate: 0,
+  /** A content that was never sent for this id. */
   wrong: 0,
+  /** A request that did not see a write that was acknowledged before. */
   stale: 0,
+  /** Ids on which GET, list and export disagree in the end. */
   disagreeing: 0,
+  /** Acknowledged, but not in the journal. */
   missing: 0,
+  /** In the journal more than once, or though it was refused or never sent. */
   extra: 0,
+  /** Where the journal, applied to an empty store, does not lead to what is stored. */
   outOfOrder: 0,
 }
 

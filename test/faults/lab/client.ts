@@ -52,11 +52,6 @@ export function openClient(token: string, connections: Connections = 'kept') {
   return { send, close: () => agent.destroy() }
 }
 
-interface ReadPlant {
-  readonly id?: bigint
-  readonly name: string
-}
-
 /** Parses JSON with exact ids. */
 export function parseExactly<Value>(text: string): Value {
   const revive = (key: string, value: unknown, { source }: { source?: string }) =>
@@ -66,6 +61,6 @@ export function parseExactly<Value>(text: string): Value {
 
 /** What is stored under an id by an answer. A plant with another id gets a content of its own. */
 export function toContent(id: bigint, body: string): string {
-  const plant = parseExactly<ReadPlant>(body)
+  const plant = parseExactly<{ id?: bigint; name: string }>(body)
   return plant.id === undefined || plant.id === id ? plant.name : `${plant.name} as ${plant.id}`
 }

@@ -17,11 +17,6 @@ export interface FinalState {
   readonly events: readonly FeedEvent[] | undefined
 }
 
-interface ListedPlant {
-  readonly id: bigint
-  readonly name: string
-}
-
 /** Small, so that there are many pages after few writes, too. */
 const pagePlants = 20
 const readersAtOnce = 8
@@ -57,7 +52,7 @@ async function getEach(client: Client, url: string, ids: bigint[]): Promise<Plan
 }
 
 async function walk(client: Client, url: string): Promise<Plants> {
-  const plants = await readPages<ListedPlant>(client, `${url}/plants?limit=${pagePlants}`)
+  const plants = await readPages<FeedEvent['plant']>(client, `${url}/plants?limit=${pagePlants}`)
   return plants.map(({ id, name }) => [id, name])
 }
 
@@ -84,7 +79,7 @@ async function readExport(client: Client, url: string): Promise<Plants> {
 export function parsePlants(text: string): Plants {
   const lines = text.split('\n').filter((line) => line !== '')
   return lines.map((line) => {
-    const { id, name } = parseExactly<ListedPlant>(line)
+    const { id, name } = parseExactly<FeedEvent['plant']>(line)
     return [id, name]
   })
 }

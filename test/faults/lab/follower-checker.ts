@@ -1,4 +1,4 @@
-import { clean, judge, type Verdict } from './checker.ts'
+import { clean, judge } from './checker.ts'
 import type { FinalState } from './final-state.ts'
 import type { History } from './history.ts'
 import { type FeedEvent, judgeMirror, type Seen } from './mirror.ts'
@@ -29,28 +29,21 @@ export interface Evidence {
 }
 
 /** How often each kind of mistake was seen. */
-export interface TrialVerdict extends Verdict {
-  /** Changes that came to a mirror before or after their turn, or again. */
-  readonly skipped: number
-  /** Positions at which a mirror was not as the store was. */
-  readonly untrue: number
-  /** Changes that never arrived at the receiver. */
-  readonly undelivered: number
-  /** Deliveries of something that is not in the journal. */
-  readonly forged: number
-  /** Changes that first arrived after a later one of the same plant. */
-  readonly disordered: number
-  /** Arrivals beyond the first that no fault explains, or more than a fault may cause. */
-  readonly repeated: number
-}
+export type TrialVerdict = Readonly<typeof cleanTrial>
 
-export const cleanTrial: TrialVerdict = {
+export const cleanTrial = {
   ...clean,
+  /** Changes that came to a mirror before or after their turn, or again. */
   skipped: 0,
+  /** Positions at which a mirror was not as the store was. */
   untrue: 0,
+  /** Changes that never arrived at the receiver. */
   undelivered: 0,
+  /** Deliveries of something that is not in the journal. */
   forged: 0,
+  /** Changes that first arrived after a later one of the same plant. */
   disordered: 0,
+  /** Arrivals beyond the first that no fault explains, or more than a fault may cause. */
   repeated: 0,
 }
 

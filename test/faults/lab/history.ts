@@ -39,33 +39,23 @@ export interface Life {
 }
 
 /** All requests to one store, over every restart of its services. */
-export interface History {
-  readonly attempts: Attempt[]
-  readonly attemptsById: Map<bigint, Attempt[]>
-  /** Ids in the order of their first acknowledged write. */
-  readonly acknowledged: bigint[]
-  readonly reads: Read[]
-  /** Lives whose keyed create got no answer: it is sent again with the same key. */
-  readonly unfinished: Life[]
-  lives: number
-  /** How many attempts were acknowledged. */
-  acknowledgements: number
-  /** How many exports were read. */
-  exports: number
-  /** Tells the times of the attempts. */
-  readonly clock: () => number
-}
+export type History = ReturnType<typeof newHistory>
 
-export function newHistory(clock = () => performance.now()): History {
+export function newHistory(clock = () => performance.now()) {
   return {
+    /** Tells the times of the attempts. */
     clock,
-    attempts: [],
-    attemptsById: new Map(),
-    acknowledged: [],
-    reads: [],
-    unfinished: [],
+    attempts: [] as Attempt[],
+    attemptsById: new Map<bigint, Attempt[]>(),
+    /** Ids in the order of their first acknowledged write. */
+    acknowledged: [] as bigint[],
+    reads: [] as Read[],
+    /** Lives whose keyed create got no answer: it is sent again with the same key. */
+    unfinished: [] as Life[],
     lives: 0,
+    /** How many attempts were acknowledged. */
     acknowledgements: 0,
+    /** How many exports were read. */
     exports: 0,
   }
 }

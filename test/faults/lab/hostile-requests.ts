@@ -3,13 +3,7 @@ import { text } from '../../json/texts.ts'
 import { operatorToken } from '../../support/service.ts'
 import { buildRandom, type Random } from './random.ts'
 
-/** The bytes of one connection: its pieces in order, each sent in a turn of its own. */
-export interface HostileCase {
-  readonly seed: number
-  readonly index: number
-  readonly bytes: Buffer
-  readonly pieces: readonly Buffer[]
-}
+export type HostileCase = ReturnType<typeof buildHostileCase>
 
 /**
  * The last request on every connection. All complete requests before it are answered first, and its
@@ -78,8 +72,11 @@ const framings = [
 /** Texts that are JSON, or nearly: each case picks some. */
 const texts = fc.sample(text, { seed: 1, numRuns: 2_000 })
 
-/** Builds a case, which depends only on the seed and the index. */
-export function buildHostileCase(seed: number, index: number): HostileCase {
+/**
+ * Builds the bytes of one connection, and its pieces in order, each sent in a turn of its own. They
+ * depend only on the seed and the index.
+ */
+export function buildHostileCase(seed: number, index: number) {
   const random = buildRandom(seed, index)
   const count = random.isLikely(0.2) ? 2 : 1
   const requests = Array.from({ length: count }, (_, number) =>

@@ -4,19 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { releaseAfterTest } from '../../support/release.ts'
 
-interface Probed {
-  readonly status: number
-  readonly ms: number
-}
-
 /**
  * Good clients, each with a connection that it keeps, in a thread of their own: what they measure
  * is the service, and not how busy a test is.
  */
 export function startClients(clients: number, url: string, headers: Record<string, string>) {
-  const answers: Probed[] = []
+  const answers: { status: number; ms: number }[] = []
   const worker = new Worker(new URL(import.meta.url), { workerData: { clients, url, headers } })
-  worker.on('message', (answer: Probed) => answers.push(answer))
+  worker.on('message', (answer: (typeof answers)[number]) => answers.push(answer))
   const exited = once(worker, 'exit')
   const end = async () => {
     worker.postMessage('stop')

@@ -1,7 +1,6 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { killAfterTest, programEnv } from '../../support/child.ts'
+import { programEnv } from '../../support/child.ts'
+import { start } from '../../support/command.ts'
 
 /** The operator's token of all services in the fault tests. */
 export const token = 'a-token-for-the-fault-tests'
@@ -32,10 +31,11 @@ export type ServiceProcess = Awaited<ReturnType<typeof startProcess>>
 /** Starts the service as a process and waits until it listens. It is killed with the test. */
 export async function startProcess(options: ProcessOptions) {
   const { database, port = 0, env = {}, descriptors, command = service } = options
-  const [file, args] = limitDescriptors([process.execPath, ...command], descriptors)
-  const child = spawn(file, args, {
+  const { child, ended, waitFor, output } = start([], {
+    folder: process.cwd(),
+    program: limitDescriptors([process.execPath, ...command], descriptors),
     env: {
-      ...programEnv,
+      ...(programEnv as Record<string, string>),
       PORT: String(port),
       DATABASE_URL: database,
       PLANT_STORE_TOKEN: token,
@@ -43,38 +43,23 @@ export async function startProcess(options: ProcessOptions) {
       LOG_LEVEL: 'warn',
       ...env,
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
   })
-  killAfterTest(child)
-  const closed = once(child, 'close')
-  let output = ''
-  const url = await new Promise<string>((resolve, reject) => {
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', (text: string) => {
-        output += text
-        const address = /address {3}(http:\S+)\n/.exec(output)?.[1]
-        if (address !== undefined) resolve(address)
-      })
-    }
-    closed.then(() => reject(new Error(`ended with: ${output}`)))
-  })
+  const [, url = ''] = await waitFor(/address {3}(http:\S+)\n/)
   return {
     child,
     url,
     /** Everything that the process wrote to stdout and stderr. */
-    output: () => output,
+    output: () => output.stdout + output.stderr,
     /** Sends a signal and waits for the end of the process. Answers the exit code. */
     async end(signal: NodeJS.Signals): Promise<number | null> {
       child.kill(signal)
-      const [exitCode] = await closed
-      return exitCode
+      return (await ended).exitCode
     },
   }
 }
 
 // Processes inherit the limit: a shell sets it and becomes the service.
-function limitDescriptors(command: string[], descriptors: number | undefined): [string, string[]] {
-  const [file = '', ...args] = command
-  if (descriptors === undefined) return [file, args]
-  return ['sh', ['-c', `ulimit -n ${descriptors} && exec "$0" "$@"`, ...command]]
+function limitDescriptors(command: [string, ...string[]], descriptors?: number): typeof command {
+  if (descriptors === undefined) return command
+  return ['sh', '-c', `ulimit -n ${descriptors} && exec "$0" "$@"`, ...command]
 }

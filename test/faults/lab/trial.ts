@@ -7,6 +7,7 @@ import { newReceiver } from '../../../src/webhooks/receiver.ts'
 import { waitUntil } from '../../support/wait.ts'
 import { call } from '../../support/wire.ts'
 import { openTestReceiver, type TestReceiver } from '../../webhooks/test-receiver.ts'
+import { judge } from './checker.ts'
 import { readFinalState } from './final-state.ts'
 import {
   cleanTrial,
@@ -117,6 +118,11 @@ export async function openTrial(options: TrialOptions) {
     suffer,
     replace,
     collect,
+    /** Ends the load, and counts what was lost. */
+    async countLost(): Promise<number> {
+      await load.stop()
+      return judge(history, await readFinalState(services[0]?.url ?? '', token, history)).lost
+    },
     /** Kills a service, and starts it again on the same port. */
     async restart(index: number, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
       await suffer(async () => {

@@ -9,14 +9,7 @@ export const cuts: readonly Cut[] = ['synced only', 'any sectors', 'any pages', 
 
 const sectorBytes = 512
 
-interface File {
-  readonly cached: Image
-  readonly synced: Image
-  /** The changes since the last sync. */
-  changes: Change[]
-  /** The changes before a failed sync, which may be on the disk or not. */
-  doubtful: Change[]
-}
+type File = ReturnType<typeof newFile>
 
 /** The rest of a file: the synced content, and surviving changes to apply to it. */
 export interface Leftover {
@@ -81,8 +74,15 @@ export function buildVolatileDisk(root: string) {
   return { apply, cutPower }
 }
 
-function newFile(): File {
-  return { cached: newImage(), synced: newImage(), changes: [], doubtful: [] }
+function newFile() {
+  return {
+    cached: newImage(),
+    synced: newImage(),
+    /** The changes since the last sync. */
+    changes: [] as Change[],
+    /** The changes before a failed sync, which may be on the disk or not. */
+    doubtful: [] as Change[],
+  }
 }
 
 function applyToFile(
@@ -142,10 +142,7 @@ function keepSome(changes: readonly Change[], cut: Cut, random: Random): Change[
 }
 
 /** The bytes of a file, in a buffer that may be larger. */
-interface Image {
-  bytes: Buffer
-  length: number
-}
+type Image = ReturnType<typeof newImage>
 
 /** A write, or a truncate without data. */
 export interface Change {
@@ -155,8 +152,8 @@ export interface Change {
 
 const pageBytes = 4096
 
-function newImage(): Image {
-  return { bytes: Buffer.alloc(0), length: 0 }
+function newImage() {
+  return { bytes: Buffer.alloc(0) as Buffer, length: 0 }
 }
 
 function change(image: Image, { offset, data }: Change): void {

@@ -159,5 +159,3 @@ export const spoilers = {
   repeatChanges: spoilPages((events) => events.flatMap((event) => [event, event])),
   reverseChanges: spoilPages((events) => events.toReversed()),
 } satisfies Record<string, Spoil>
-
-export type Spoiler = keyof typeof spoilers
