@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { writeMetrics } from '../../src/metrics/metric.ts'
 import { toStoreMetrics } from '../../src/metrics/store-metrics.ts'
-import { run } from '../support/command.ts'
+import { ends } from '../cli/ends.ts'
 import { newDatabase } from '../support/databases.ts'
 import { engines, postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
@@ -51,11 +51,7 @@ for (const engine of engines) {
       const url = await engine.newUrl()
       const service = await startService(url)
       const scrape = async () => parseMetrics((await service.call({ path: '/metrics' })).body)
-      const receiver = await run(['webhook', 'add', 'http://127.0.0.1:9/none', '--json'], {
-        folder: newFolder(),
-        env: { DATABASE_URL: url },
-      })
-      assert.equal(receiver.exitCode, 0, receiver.stderr)
+      await ends(`webhook add http://127.0.0.1:9/none --database ${url}`, 0, /^/, newFolder())
       for (let id = 1; id <= 3; id++) await service.create(`{"id":${id},"name":"x"}`)
       const headers = { ...authorized, Accept: 'text/event-stream' }
       const follower = openSocket(service.url)

@@ -127,8 +127,7 @@ export async function execute(url: string, toSql: (schema: string) => string): P
 
 /** Requires that the check of a store finds nothing. */
 export async function assertInOrder(url: string): Promise<void> {
-  const options = { folder: newFolder(), env: { DATABASE_URL: url } }
-  const { stdout } = await run(['check', '--json'], options)
+  const { stdout } = await run(['check', '--json', '--database', url], { folder: newFolder() })
   const found: { subject: string; state: string }[] = JSON.parse(stdout)
   const subjects = found.filter(({ state }) => state !== 'ok').map(({ subject }) => subject)
   // The servers of the tests do without fsync.

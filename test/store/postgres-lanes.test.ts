@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { buildLane } from '../../src/store/postgres/lane.ts'
 import { openPrimary } from '../../src/store/postgres/primary.ts'
 import type { Sql } from '../../src/store/postgres/sql.ts'
-import { run } from '../support/command.ts'
+import { ends } from '../cli/ends.ts'
 import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { holdOpen, untilWaiting } from '../support/locks.ts'
@@ -173,16 +173,12 @@ describe('a resend beside a removal of its receiver', () => {
     await store.receivers.add(newReceiver())
     const { events } = await readPage(store)
     const removal = await holdOpen(url, 'DELETE FROM plant_store.receivers')
-    const resent = run(['webhook', 'resend', 'whk_1', String(events[0]?.position)], {
-      folder: newFolder(),
-      env: { DATABASE_URL: url },
-    })
+    const resend = `webhook resend whk_1 ${events[0]?.position} --database ${url}`
+    const resent = ends(resend, 78, /^No receiver in \S+ has the id whk_1\./, newFolder())
     await Promise.race([resent, untilWaiting(url, 1)])
     await removal.query('COMMIT')
-    const { exitCode, stderr } = await resent
+    await resent
     assert.deepEqual(await store.receivers.listDeliveries('whk_1', 'waiting'), [])
-    assert.match(stderr, /^No receiver in \S+ has the id whk_1\./)
-    assert.equal(exitCode, 78)
   })
 })
 

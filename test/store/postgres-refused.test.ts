@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 import { openPrimary } from '../../src/store/postgres/primary.ts'
 import { UnusableStore } from '../../src/store/store.ts'
 import { schemaVersion } from '../../src/store/tables.ts'
-import { run } from '../support/command.ts'
+import { ends } from '../cli/ends.ts'
 import { findServer } from '../support/databases.ts'
 import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
@@ -128,10 +128,8 @@ describe('a PostgreSQL that cannot be the store', () => {
   })
 
   it('ends a command with the exit code 69 if no server answers', async () => {
-    const url = `postgres://a:b@127.0.0.1:${await findFreePort()}/x`
-    const args = ['token', 'list', '--database', url]
-    const { exitCode, stdout, stderr } = await run(args, { folder: newFolder() })
-    assert.match(stderr, /^No PostgreSQL server answers at \S+ of --database \(ECONNREFUSED\)\. /)
-    assert.deepEqual([exitCode, stdout], [69, ''])
+    const list = `token list --database postgres://a:b@127.0.0.1:${await findFreePort()}/x`
+    const said = /^No PostgreSQL server answers at \S+ of --database \(ECONNREFUSED\)\. /
+    assert.equal(await ends(list, 69, said, newFolder()), '')
   })
 })

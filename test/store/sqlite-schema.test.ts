@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { schemaVersion } from '../../src/store/tables.ts'
-import { run } from '../support/command.ts'
+import { ends, newStore } from '../cli/ends.ts'
 import { newFolder } from '../support/folder.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { oldJournals, oldStores } from './old-stores.ts'
@@ -48,10 +48,8 @@ function change(path: string, sql: string): void {
 
 /** A backup of a store that holds a plant, in a folder of its own. */
 async function newBackup() {
-  const folder = newFolder()
-  const input = '{"id":1,"name":"one"}\n'
-  await run(['import', '-', '--format', 'ndjson', '--create'], { folder, input })
-  await run(['backup', 'backup.db'], { folder })
+  const folder = await newStore()
+  await ends('backup backup.db', 0, /^/, folder)
   return { folder, path: join(folder, 'backup.db') }
 }
 
@@ -60,25 +58,19 @@ describe('a file to which somebody has added a trigger', () => {
     it(`is refused with its name: ${title}`, async () => {
       const { folder, path } = await newBackup()
       change(path, sql)
-      const restored = await run(['restore', 'backup.db', '--database', 'sqlite:new/a.db'], {
-        folder,
-      })
-      assert.equal(restored.stderr, `backup.db has ${found}. Restore another backup.\n`)
-      assert.equal(restored.exitCode, 65)
+      const said = `backup.db has ${found}. Restore another backup.\n`
+      await ends('restore backup.db --database sqlite:new/a.db', 65, said, folder)
       assert.deepEqual(readdirSync(folder), ['backup.db', 'data'])
-
-      const served = await run(['token', 'list', '--database', 'sqlite:backup.db'], { folder })
-      assert.match(served.stderr, /^\S*backup\.db has .* and was not opened\. Restore a backup/)
-      assert.ok(served.stderr.includes(`has ${found}`), served.stderr)
-      assert.equal(served.exitCode, 78)
-
-      const checked = await run(['check', '--json', '--database', 'sqlite:backup.db'], { folder })
-      const schema = JSON.parse(checked.stdout).find(
+      const named = new RegExp(
+        `^\\S*backup\\.db has ${RegExp.escape(found)}.* and was not opened\\. Restore a backup`,
+      )
+      await ends('token list --database sqlite:backup.db', 78, named, folder)
+      const checked = await ends('check --json --database sqlite:backup.db', 1, /^/, folder)
+      const schema = JSON.parse(checked).find(
         ({ subject }: { subject: string }) => subject === 'schema',
       )
       assert.equal(schema.state, 'to do')
       assert.ok(schema.message.includes(found), schema.message)
-      assert.equal(checked.exitCode, 1)
     })
   }
 
@@ -91,9 +83,8 @@ describe('a file to which somebody has added a trigger', () => {
     const { folder } = await newBackup()
     const trigger = 'CREATE TRIGGER undo AFTER INSERT ON keys BEGIN DELETE FROM tokens; END'
     change(join(folder, 'data/plant-store.db'), trigger)
-    const { exitCode, stderr } = await run(['backup', 'other.db'], { folder })
-    assert.match(stderr, /plant-store\.db has a trigger "undo" on the table "keys"/)
-    assert.equal(exitCode, 78)
+    const said = /plant-store\.db has a trigger "undo" on the table "keys"/
+    await ends('backup other.db', 78, said, folder)
     assert.deepEqual(readdirSync(folder), ['backup.db', 'data'])
   })
 
@@ -114,10 +105,7 @@ describe('a file of every release', () => {
       const url = (await stores[0]?.newUrl()) ?? ''
       const folder = newFolder()
       const path = url.replace('sqlite:', '')
-      const { exitCode, stderr } = await run(['restore', path, '--database', 'sqlite:new.db'], {
-        folder,
-      })
-      assert.equal(exitCode, 0, stderr)
+      await ends(`restore ${path} --database sqlite:new.db`, 0, /^/, folder)
       openConnection(join(folder, 'new.db')).close()
     })
   }
@@ -125,19 +113,15 @@ describe('a file of every release', () => {
   it('may hold tables, indexes and views of other programs, which stay as they are', async () => {
     const { folder, path } = await newBackup()
     change(path, left)
-    const use = (...args: string[]) => run([...args, '--database', 'sqlite:new.db'], { folder })
-    const succeed = async (...args: string[]) => {
-      const { exitCode, stderr } = await use(...args)
-      assert.equal(exitCode, 0, `${args}: ${stderr}`)
-    }
-    await succeed('restore', 'backup.db')
+    const succeed = (line: string) => ends(`${line} --database sqlite:new.db`, 0, /^/, folder)
+    await succeed('restore backup.db')
     const store = openSqliteStore(join(folder, 'new.db'))
     await store.createPlant({ id: 2n, name: 'two' })
     // A note refers to it.
     assert.equal(await store.deletePlant(1n, {}), 'deleted')
     await succeed('check')
-    await succeed('token', 'create', '--name', 'x')
-    await succeed('backup', 'again.db')
+    await succeed('token create --name x')
+    await succeed('backup again.db')
     await store.close()
     using db = new DatabaseSync(join(folder, 'again.db'))
     assert.equal(db.prepare('SELECT note FROM notes').get()?.note, 'kept')

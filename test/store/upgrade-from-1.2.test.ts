@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { openStore, toStoreLocation } from '../../src/store/open.ts'
-import { run } from '../support/command.ts'
+import { ends } from '../cli/ends.ts'
 import { newFolder } from '../support/folder.ts'
 import { authorized, startService } from '../support/service.ts'
 import { closeAfterTest } from '../support/stores.ts'
@@ -48,11 +48,8 @@ for (const { name, expected, newUrl } of stores12) {
         large.map(({ id, json }) => digest(`${id},${JSON.parse(json).name},large`)),
       )
       const receiver = await openTestReceiver()
-      const added = await run(['webhook', 'add', receiver.url, '--types', 'plant.deleted'], {
-        folder: newFolder(),
-        env: { DATABASE_URL: url },
-      })
-      assert.equal(added.exitCode, 0, added.stderr)
+      const add = `webhook add ${receiver.url} --types plant.deleted --database ${url}`
+      await ends(add, 0, /^/, newFolder())
       const before = (await service.call({ path: '/events?after=latest' })).headers.get('link')
       for (const { id } of large) {
         assert.equal((await service.call({ method: 'DELETE', path: `/plants/${id}` })).status, 204)
@@ -116,15 +113,11 @@ for (const { name, expected, newUrl } of stores12) {
       const url = await newUrl()
       const folder = newFolder()
       const [copy, restored] = [`sqlite:${folder}/copy.db`, `sqlite:${folder}/restored.db`]
-      const succeed = async (...args: string[]) => {
-        const { exitCode, stderr } = await run(args, { folder })
-        assert.equal(exitCode, 0, stderr)
-      }
-      await succeed('copy', '--from', url, '--to', copy)
+      await ends(`copy --from ${url} --to ${copy}`, 0, /^/, folder)
       await assertHoldsAll(await startService(copy), expected)
       if (name !== 'SQLite') return
-      await succeed('backup', `${folder}/backup.db`, '--database', url)
-      await succeed('restore', `${folder}/backup.db`, '--database', restored)
+      await ends(`backup backup.db --database ${url}`, 0, /^/, folder)
+      await ends(`restore backup.db --database ${restored}`, 0, /^/, folder)
       await assertHoldsAll(await startService(restored), expected)
     })
   })

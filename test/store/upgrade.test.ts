@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import type { JournalEvent, Position } from '../../src/store/store.ts'
 import { schemaVersion } from '../../src/store/tables.ts'
-import { run } from '../support/command.ts'
+import { ends } from '../cli/ends.ts'
 import { newFolder } from '../support/folder.ts'
 import { startService } from '../support/service.ts'
 import { readAll } from './journal-pages.ts'
@@ -68,17 +68,17 @@ for (const { name, expected, newUrl } of oldStores) {
 
     it('takes writes, keeps a journal from then on, and passes the check', async () => {
       const url = await newUrl()
-      const options = { folder: newFolder(), env: { DATABASE_URL: url } }
-      const before = await run(['check', '--json'], options)
-      const schema = JSON.parse(before.stdout).find(
+      const folder = newFolder()
+      const checked = await ends(`check --json --database ${url}`, 1, /^/, folder)
+      const schema = JSON.parse(checked).find(
         (one: { subject: string }) => one.subject === 'schema',
       )
       assert.match(schema.message, /^release 2 of the schema: make a backup/)
       const service = await startService(url)
       assert.equal((await service.create('{"id":5,"name":"new"}')).status, 200)
       assert.equal((await service.create('{"id":0,"name":"taken"}')).status, 409)
-      const log = await run(['log'], options)
-      assert.match(log.stdout, /^\S+ {2}created {3}5 {2}PLANT_STORE_TOKEN\n$/)
+      const log = await ends(`log --database ${url}`, 0, '', folder)
+      assert.match(log, /^\S+ {2}created {3}5 {2}PLANT_STORE_TOKEN\n$/)
       await assertInOrder(url)
     })
   })
