@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { before, describe, it, type TestContext } from 'node:test'
+import { describe, it, type TestContext } from 'node:test'
 import { collect } from '../faults/lab/answer-stream.ts'
 import { stopClock } from '../support/clock.ts'
 import { engines } from '../support/engines.ts'
@@ -31,12 +31,9 @@ async function converse(
 /** Matches nothing: waits until the server closes the connection. */
 const untilClosed = /$^x/
 
-describe('a connection', () => {
-  let service: TestService
-  before(async () => {
-    service = await startService(memory)
-  })
+const service = await startService(memory)
 
+describe('a connection', () => {
   it('gets 100 Continue once, and only if the request may have a body', async () => {
     const headers = { Expect: '100-continue', 'Content-Length': '20' }
     const received = await converse(service.url, [

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { channel } from 'node:diagnostics_channel'
 import { text } from 'node:stream/consumers'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { Timeouts } from '../../src/contract/limits.ts'
 import { maxWaiting, maxWaitingOnConnection } from '../../src/http/node/client-socket.ts'
 import { sqlite } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { startService, type TestService, toCreate } from '../support/service.ts'
+import { startService, toCreate } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import { exchange, openSocket, statusesOf, toBytes } from '../support/wire.ts'
 import { get, post, postChunks } from './scenarios/scenario.ts'
@@ -26,12 +26,9 @@ async function startGated(timeouts: Partial<Timeouts> = {}) {
   return { service, gate }
 }
 
-describe('pipelined requests', () => {
-  let service: TestService
-  before(async () => {
-    service = await startService('sqlite::memory:')
-  })
+const service = await startService('sqlite::memory:')
 
+describe('pipelined requests', () => {
   async function statuses(...requests: Buffer[]): Promise<number[]> {
     const answers = await exchange(service.url, Buffer.concat(requests), { answers: 9 })
     return answers.map(({ status }) => status)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { joinFields } from '../../src/http/answer.ts'
 import { collect, parseStrictly } from '../faults/lab/answer-stream.ts'
 import { farewell } from '../faults/lab/hostile-requests.ts'
-import { json, startService, type TestService } from '../support/service.ts'
+import { json, startService } from '../support/service.ts'
 import { toBytes } from '../support/wire.ts'
 
 /** The id of the plant that the smuggled request creates if it gets through. */
@@ -118,14 +118,10 @@ const sounds: [bytes: string, status: number][] = [
   [get('/plants', ['Host: b', bodyLength], inner), 400],
 ]
 
-describe('a smuggled request', () => {
-  let service: TestService
-  let port: number
-  before(async () => {
-    service = await startService('sqlite::memory:')
-    port = Number(new URL(service.url).port)
-  })
+const service = await startService('sqlite::memory:')
+const port = Number(new URL(service.url).port)
 
+describe('a smuggled request', () => {
   /** Sends a vector, and checks the answers and what became of the request in it. */
   async function check(sent: Buffer[], statuses: number[]): Promise<string> {
     const answers = parseStrictly(await collect(port, [Buffer.concat(sent)]))

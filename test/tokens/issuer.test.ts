@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createSign, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { JWK } from 'jose'
 import { type Clock, stopClock } from '../support/clock.ts'
 import { readEvents } from '../support/event-stream.ts'
@@ -62,20 +62,15 @@ const fail: TestIssuer['answer'] = (_, response) => {
   return true
 }
 
+const rsa = await newKey('RS256')
+const node = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const issuer = await startIssuer([rsa])
+issuer.keys.push({ ...(node.publicKey.export({ format: 'jwk' }) as JWK), kid: 'node' })
+const service = await startTrusting(issuer)
+
 describe('JSON Web Tokens', () => {
-  let issuer: TestIssuer
-  let service: TestService
-  let rsa: IssuerKey
-  const node = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const plain = { alg: 'RS256', kid: 'node' }
   const toText = (claims: object) => JSON.stringify({ ...toClaims(issuer.url), ...claims })
-
-  before(async () => {
-    rsa = await newKey('RS256')
-    issuer = await startIssuer([rsa])
-    issuer.keys.push({ ...(node.publicKey.export({ format: 'jwk' }) as JWK), kid: 'node' })
-    service = await startTrusting(issuer)
-  })
 
   describe('are judged by their claims', () => {
     const now = nowSeconds()
