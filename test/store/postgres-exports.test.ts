@@ -5,11 +5,10 @@ import { newDatabaseWith } from '../support/databases.ts'
 import { postgres } from '../support/engines.ts'
 import { query } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { openPostgresStore } from '../support/stores.ts'
+import { everything, openPostgresStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 
 const count = 8_000
-const everything = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
 
 describe('a walk through plants whose reader is slow', () => {
   /** A store with more plants than sockets and buffers hold. */

@@ -12,7 +12,7 @@ import { newRole, query } from '../support/postgres.ts'
 import { newReceiver } from '../support/receiver-record.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { startService } from '../support/service.ts'
-import { openPostgresStore } from '../support/stores.ts'
+import { openPostgresStore, quiet } from '../support/stores.ts'
 import { newTokenRecord } from '../support/token-record.ts'
 import { waitUntil } from '../support/wait.ts'
 import { readPage } from './journal-pages.ts'
@@ -93,7 +93,7 @@ describe('a read of PostgreSQL', () => {
 
 describe('a result after one that ended in the middle of its rows, on one connection', () => {
   it('has all its rows and no others, or is refused', async () => {
-    const connection = await openPrimary(await postgres.newUrl(), { onLost() {}, onFound() {} })
+    const connection = await openPrimary(await postgres.newUrl(), quiet)
     releaseAfterTest(connection.close)
     const writer = connection.session()?.writers[0] as Sql
     const failing = writer`SELECT 1 / (5 - id) AS one FROM generate_series(1, 10) AS id`

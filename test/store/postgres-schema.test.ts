@@ -4,17 +4,16 @@ import { type Host, toAddress } from '../../src/store/postgres/address.ts'
 import { openConnection } from '../../src/store/postgres/connection.ts'
 import { listPlants } from '../../src/store/postgres/pages.ts'
 import type { ReceiverStore } from '../../src/store/receivers.ts'
-import { type ListQuery, type Store, UnusableStore } from '../../src/store/store.ts'
+import type { ListQuery, Store } from '../../src/store/store.ts'
 import { postgres } from '../support/engines.ts'
 import { countCalls, fillWithTraps } from '../support/hostile-schema.ts'
 import { newRole, query } from '../support/postgres.ts'
 import { openProxy } from '../support/proxy.ts'
 import { newDelivery, newReceiver, newSaved, newTaken } from '../support/receiver-record.ts'
-import { openPostgresStore as open } from '../support/stores.ts'
+import { isRefusal } from '../support/refusal.ts'
+import { everything, openPostgresStore as open } from '../support/stores.ts'
 import { newTokenRecord } from '../support/token-record.ts'
 import { waitUntil } from '../support/wait.ts'
-
-const everything = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
 
 const token = newTokenRecord({ id: 'one', hash: Buffer.alloc(32, 1), name: 'One' })
 
@@ -179,11 +178,7 @@ describe('objects of other users of the database', () => {
   it('are not served behind such a pooler while a setting has them searched first', async () => {
     const hostile = await newHostileDatabase()
     await query(hostile.admin, `ALTER ROLE ${hostile.role} SET search_path = public, pg_catalog`)
-    await assert.rejects(
-      open(hostile.pooled),
-      (error) =>
-        error instanceof UnusableStore && /^The search_path of .*[^\n]$/.test(error.message),
-    )
+    await assert.rejects(open(hostile.pooled), isRefusal(/^The search_path of /))
     assert.equal(await countCalls(hostile.admin), 0)
   })
 })

@@ -1,42 +1,37 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { connect as connectTls, createSecureContext, TLSSocket } from 'node:tls'
 import { openPrimary } from '../../src/store/postgres/primary.ts'
-import { UnusableStore } from '../../src/store/store.ts'
 import { ends } from '../cli/ends.ts'
 import { issueCertificate } from '../support/certificates.ts'
 import { runProcess } from '../support/command.ts'
 import { findServer } from '../support/databases.ts'
 import { newFolder } from '../support/folder.ts'
+import { listen } from '../support/listen.ts'
 import { password, query } from '../support/postgres.ts'
 import { startTlsServer } from '../support/postgres-tls.ts'
-import { releaseAfterTest } from '../support/release.ts'
+import { isRefusal } from '../support/refusal.ts'
+import { quiet } from '../support/stores.ts'
 
-const quiet = { onLost() {}, onFound() {} }
 type Parameters = Readonly<Record<string, string>>
 
-let tls: Awaited<ReturnType<typeof startTlsServer>>
-const files = { authority: '', otherAuthority: '', nothing: '' }
-
-before(async () => {
-  tls = await startTlsServer(
-    'local all all scram-sha-256',
-    'hostnossl encrypted all 127.0.0.1/32 reject',
-    'hostssl plain all 127.0.0.1/32 reject',
-    'hostssl certified all 127.0.0.1/32 cert',
-  )
-  for (const name of ['plants', 'encrypted', 'plain', 'certified']) await tls.createDatabase(name)
-  files.authority = tls.authorityFile
-  files.otherAuthority = tls.writeFile(
-    'other.crt',
-    issueCertificate({ subject: 'Another authority' }).certificate,
-  )
-  files.nothing = join(newFolder(), 'nothing.crt')
-})
+const tls = await startTlsServer(
+  'local all all scram-sha-256',
+  'hostnossl encrypted all 127.0.0.1/32 reject',
+  'hostssl plain all 127.0.0.1/32 reject',
+  'hostssl certified all 127.0.0.1/32 cert',
+)
 after(() => tls[Symbol.asyncDispose]())
+for (const name of ['plants', 'encrypted', 'plain', 'certified']) await tls.createDatabase(name)
+
+const stranger = issueCertificate({ subject: 'Another authority' })
+const files = {
+  authority: tls.authorityFile,
+  otherAuthority: tls.writeFile('other.crt', stranger.certificate),
+  nothing: join(newFolder(), 'nothing.crt'),
+}
 
 /**
  * Opens a store at this address and says whether every connection of it is encrypted, and none in
@@ -59,11 +54,8 @@ async function findEncryption(url: string): Promise<'encrypted' | 'plain' | 'bot
 }
 
 async function refuses(url: string, message: RegExp): Promise<void> {
-  await assert.rejects(
-    openPrimary(url, quiet).then((connection) => connection.close()),
-    (error) =>
-      error instanceof UnusableStore && message.test(error.message) && !/\n/.test(error.message),
-  )
+  const opening = openPrimary(url, quiet).then((connection) => connection.close())
+  await assert.rejects(opening, isRefusal(message))
 }
 
 const byName = (url: string) => url.replace('@127.0.0.1:', '@localhost:')
@@ -171,7 +163,6 @@ describe('the certificate of the service', () => {
   })
 
   it('is refused when it is for another user, of another authority, or absent', async () => {
-    const stranger = issueCertificate({ subject: 'Another authority' })
     await refuses(tls.toUrl('certified', parameters('user', 'other')), /pg_hba\.conf/)
     await refuses(tls.toUrl('certified', parameters('signed', 'plants', stranger)), /over TLS/)
     await refuses(tls.toUrl('certified', { sslmode: 'require' }), /pg_hba\.conf/)
@@ -218,10 +209,8 @@ async function openMiddle(port: number): Promise<number> {
         client.write('S')
       })
     })
-  }).listen(0, '127.0.0.1')
-  releaseAfterTest(() => server.close())
-  await once(server, 'listening')
-  return (server.address() as AddressInfo).port
+  })
+  return Number(new URL(await listen(server)).port)
 }
 
 describe('the files of TLS', () => {

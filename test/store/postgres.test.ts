@@ -11,10 +11,13 @@ import { openClient, query, startWithoutStandby } from '../support/postgres.ts'
 import { openProxy } from '../support/proxy.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { startService } from '../support/service.ts'
-import { openPostgresStore as open, type PostgresStoreOptions } from '../support/stores.ts'
+import {
+  everything,
+  openPostgresStore as open,
+  type PostgresStoreOptions,
+  quiet,
+} from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
-
-const quiet = { onLost() {}, onFound() {} }
 
 /** A database behind a cable that can be cut. */
 async function openCable() {
@@ -89,7 +92,6 @@ describe('a PostgreSQL that goes away', () => {
       )
       const snapshot = await store.openSnapshot()
       releaseAfterTest(snapshot.close)
-      const everything = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
       const walk = snapshot.walkPlants(everything)[Symbol.asyncIterator]()
       assert.equal((await walk.next()).done, false)
       await proxy[fate]()

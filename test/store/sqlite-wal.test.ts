@@ -7,14 +7,13 @@ import { openConnection } from '../../src/store/sqlite/connection.ts'
 import type { Snapshot, Store } from '../../src/store/store.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { listIds, openSqliteStore } from '../support/stores.ts'
+import { everything, listIds, openSqliteStore } from '../support/stores.ts'
 import { oldJournals } from './old-stores.ts'
 
 const megabyte = 1024 * 1024
 /** How often the store looks at the size of its log. */
 const pollMs = 200
 const log = { refuseBytes: 2 * megabyte, endBytes: 6 * megabyte }
-const everything = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
 
 async function open(bounds = log): Promise<{
   path: string

@@ -23,6 +23,7 @@ import { UnusableStore } from '../../src/store/store.ts'
 import { schemaVersion } from '../../src/store/tables.ts'
 import { newReceiver } from '../../src/webhooks/receiver.ts'
 import { newFolder } from '../support/folder.ts'
+import { isRefusal } from '../support/refusal.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { withoutRights } from '../support/rights.ts'
 import { openSqliteStore } from '../support/stores.ts'
@@ -174,13 +175,7 @@ describe('a file that cannot be the store', () => {
   function refuses(path: string, message: RegExp): void {
     const before = existsSync(path) && statSync(path).isFile() ? readFileSync(path) : undefined
     const files = readdirSync(dirname(path))
-    assert.throws(
-      () => openConnection(path),
-      (error) =>
-        error instanceof UnusableStore &&
-        message.test(error.message) &&
-        !error.message.includes('\n'),
-    )
+    assert.throws(() => openConnection(path), isRefusal(message))
     if (before) assert.deepEqual(readFileSync(path), before)
     assert.deepEqual(readdirSync(dirname(path)), files)
   }
@@ -252,10 +247,8 @@ describe('a file that cannot be the store', () => {
     copyFileSync(oldFile, path)
     using other = new DatabaseSync(path)
     other.exec('PRAGMA journal_mode = WAL; BEGIN IMMEDIATE')
-    assert.throws(
-      () => openConnection(path, { timeoutMs: 50 }),
-      (error) => error instanceof UnusableStore && /database is locked/.test(error.message),
-    )
+    const refusal = isRefusal(/database is locked/)
+    assert.throws(() => openConnection(path, { timeoutMs: 50 }), refusal)
   })
 
   it('is refused when its name is too long for the files beside it, and leaves none', () => {

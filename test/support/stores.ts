@@ -7,7 +7,11 @@ import type { Store } from '../../src/store/store.ts'
 import type { StoreOptions } from './engines.ts'
 import { releaseAfterTest, runOnce } from './release.ts'
 
-const quiet = { onLost() {}, onFound() {} }
+/** For a connection of which nobody wants to know whether it is lost. */
+export const quiet = { onLost() {}, onFound() {} }
+
+/** The query that every plant answers. */
+export const everything = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
 
 /** Opens a store on a SQLite file. It is closed with the test. */
 export function openSqliteStore(

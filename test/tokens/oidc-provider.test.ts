@@ -1,25 +1,20 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { exportJWK } from 'jose'
 // @ts-expect-error It brings no types.
 import { Provider } from 'oidc-provider'
 import { audience, newKey } from '../support/issuer.ts'
+import { listen } from '../support/listen.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { startService } from '../support/service.ts'
 import { call } from '../support/wire.ts'
 
 /** A certified OpenID provider, with a client that may ask for tokens of ours. */
 async function startProvider(): Promise<string> {
   const server = createServer()
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  releaseAfterTest(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const url = await listen(server)
+  releaseAfterTest(() => server.closeAllConnections())
   const keys = await Promise.all(
     ['RS256', 'PS256', 'ES256', 'EdDSA'].map(async (alg) => {
       const { kid, privateKey } = await newKey(alg)
@@ -54,15 +49,11 @@ async function startProvider(): Promise<string> {
   return url
 }
 
-describe('a service that trusts an OpenID provider', () => {
-  let provider: string
-  let service: TestService
-  before(async () => {
-    provider = await startProvider()
-    const env = { AUTH_ISSUER: provider, AUTH_AUDIENCE: audience }
-    service = await startService('sqlite::memory:', { env })
-  })
+const provider = await startProvider()
+const env = { AUTH_ISSUER: provider, AUTH_AUDIENCE: audience }
+const service = await startService('sqlite::memory:', { env })
 
+describe('a service that trusts an OpenID provider', () => {
   /** Gets a token as a client does. The name of the resource ends with the algorithm. */
   async function getToken(alg: string, scope: string): Promise<string> {
     const resource = `https://plants.test/${alg}`

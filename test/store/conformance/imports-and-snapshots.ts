@@ -4,6 +4,7 @@ import { maxSnapshots } from '../../../src/store/snapshots.ts'
 import type { PlantQuery, Store } from '../../../src/store/store.ts'
 import type { Engine } from '../../support/engines.ts'
 import { releaseAfterTest } from '../../support/release.ts'
+import { everything } from '../../support/stores.ts'
 
 const smallest = -(2n ** 63n)
 const largest = 2n ** 63n - 1n
@@ -115,8 +116,7 @@ export function testTransfers(engine: Engine, store: Store): void {
       const snapshot = await other.openSnapshot()
       releaseAfterTest(snapshot.close)
       const walk = async (query: Partial<PlantQuery>) => {
-        const all = { after: undefined, tag: undefined, limit: Number.POSITIVE_INFINITY }
-        return (await Array.fromAsync(snapshot.walkPlants({ ...all, ...query }))).flat()
+        return (await Array.fromAsync(snapshot.walkPlants({ ...everything, ...query }))).flat()
       }
       assert.deepEqual(await walk({}), created)
       assert.deepEqual(await walk({ after: 0n, limit: 2 }), created.slice(3, 5))
