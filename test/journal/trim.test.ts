@@ -3,10 +3,11 @@ import { describe, it } from 'node:test'
 import { boundJournal } from '../../src/journal/trim.ts'
 import type { Store } from '../../src/store/store.ts'
 import { readAll, readPage } from '../store/journal-pages.ts'
-import { engines, postgres, sqlite } from '../support/engines.ts'
+import { engines, sqlite } from '../support/engines.ts'
 import { holdOpen, untilWaiting } from '../support/locks.ts'
 import { parseMetrics } from '../support/metrics.ts'
 import { startService } from '../support/service.ts'
+import { openNewPostgresStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 
 const mib = 1024 * 1024
@@ -143,8 +144,7 @@ describe('a service whose journal is off', () => {
 
 describe('the bound of the journal on PostgreSQL', () => {
   it('counts no change that another process drops at the same moment', async () => {
-    const url = await postgres.newUrl()
-    const store = await postgres.open(url, bounds)
+    const { url, store } = await openNewPostgresStore(bounds)
     await replace(store, 30, 100)
     const { first = 0 } = (await store.measureJournal(0)) ?? {}
     const deletion = `DELETE FROM plant_store.journal WHERE seq <= ${first + 5}`

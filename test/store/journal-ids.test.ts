@@ -16,7 +16,7 @@ import { newFolder } from '../support/folder.ts'
 import { holdChange, holdOpen, untilWaiting } from '../support/locks.ts'
 import { query } from '../support/postgres.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { openSqliteStore } from '../support/stores.ts'
+import { openNewPostgresStore, openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { readIds, readPage } from './journal-pages.ts'
 import { execute } from './old-stores.ts'
@@ -54,8 +54,7 @@ for (const engine of engines) {
 describe('the journal of PostgreSQL beside a transaction that has drawn a number', () => {
   /** A store, and the end of its journal. */
   async function open() {
-    const url = await postgres.newUrl()
-    const store = await postgres.open(url)
+    const { url, store } = await openNewPostgresStore()
     return { url, store, begin: (await store.journalEnd()) as Position }
   }
 
@@ -157,8 +156,7 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
   })
 
   it('has its end awaited on one connection, however many callers there are', async () => {
-    const url = await postgres.newUrl()
-    const store = await postgres.open(url)
+    const { url, store } = await openNewPostgresStore()
     const connections = `SELECT FROM pg_stat_activity
       WHERE datname = current_database() AND pid <> pg_backend_pid()`
     const slow = await holdChange(url, 50)
@@ -289,8 +287,7 @@ describe('the journal of PostgreSQL that begins beside a change under way', () =
     holdOpen(url, "INSERT INTO plant_store.plants VALUES (1, 'slow', NULL, 1)")
 
   it('begins after it, so that who lists after the begin misses nothing', async () => {
-    const url = await postgres.newUrl()
-    const off = await postgres.open(url, { journaling: 'off' })
+    const { url, store: off } = await openNewPostgresStore({ journaling: 'off' })
     const slow = await change(url)
     const opening = postgres.open(url, { journaling: 'on' })
     await untilWaiting(url)
@@ -302,8 +299,7 @@ describe('the journal of PostgreSQL that begins beside a change under way', () =
   })
 
   it('is refused with one line when it does not end', async () => {
-    const url = await postgres.newUrl()
-    await postgres.open(url, { journaling: 'off' })
+    const { url } = await openNewPostgresStore({ journaling: 'off' })
     await change(url)
     await assert.rejects(postgres.open(url, { journaling: 'on' }), {
       name: 'UnusableStore',

@@ -4,7 +4,7 @@ import { limits } from '../../src/contract/limits.ts'
 import type { Store } from '../../src/store/store.ts'
 import { postgres } from '../support/engines.ts'
 import { holdOpen, untilWaiting } from '../support/locks.ts'
-import { openPostgresStore as open } from '../support/stores.ts'
+import { openPostgresStore as open, openNewPostgresStore as openNew } from '../support/stores.ts'
 
 describe('two processes that write to one PostgreSQL at once', () => {
   it('commit two batches with the same ids and keys in different orders, each once', async () => {
@@ -63,8 +63,7 @@ describe('two processes that write to one PostgreSQL at once', () => {
   })
 
   it('store one plant for an expired key that one of them has just used again', async (t) => {
-    const url = await postgres.newUrl()
-    const store = await open(url)
+    const { url, store } = await openNew()
     const createOnce = (id: bigint) =>
       store.createPlantOnce({ id, name: '' }, { tokenId: 'tok', key: 'key' })
     await createOnce(1n)

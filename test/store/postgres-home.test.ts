@@ -5,12 +5,11 @@ import { newDatabase } from '../support/databases.ts'
 import { newRole, query } from '../support/postgres.ts'
 import { newReceiver } from '../support/receiver-record.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { openPostgresStore } from '../support/stores.ts'
+import { openNewPostgresStore, openPostgresStore } from '../support/stores.ts'
 
 describe('a copy of a database on PostgreSQL', () => {
   it('has its receivers paused until they are resumed, and leaves those of the original alone', async () => {
-    const url = await newDatabase()
-    const store = await openPostgresStore(url)
+    const { url, store } = await openNewPostgresStore()
     await store.receivers.add(newReceiver({ id: 'whk_1' }))
     await store.receivers.add(newReceiver({ id: 'whk_2', state: 'paused', reason: 'by hand' }))
     await store.receivers.claim('the original', 60_000)
@@ -31,8 +30,7 @@ describe('a copy of a database on PostgreSQL', () => {
   })
 
   it('has a journal with a new id, in which its receivers keep their place', async () => {
-    const url = await newDatabase()
-    const store = await openPostgresStore(url)
+    const { url, store } = await openNewPostgresStore()
     await store.createPlant({ id: 1n, name: 'before' })
     const position = await store.journalEnd()
     await store.receivers.add(

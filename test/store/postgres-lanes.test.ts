@@ -12,19 +12,13 @@ import { newRole, query } from '../support/postgres.ts'
 import { newReceiver } from '../support/receiver-record.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { startService } from '../support/service.ts'
-import { openPostgresStore, quiet } from '../support/stores.ts'
+import { openNewPostgresStore as openNew, openPostgresStore, quiet } from '../support/stores.ts'
 import { newTokenRecord } from '../support/token-record.ts'
 import { waitUntil } from '../support/wait.ts'
 import { readPage } from './journal-pages.ts'
 
 const page = { after: undefined, tag: undefined, limit: 10 }
 const token = newTokenRecord({ id: 'one' })
-
-/** Opens a store whose answers are waited for this long. It is closed with the test. */
-async function openStore(answerTimeoutMs: number) {
-  const url = await postgres.newUrl()
-  return { url, store: await openPostgresStore(url, { answerTimeoutMs }) }
-}
 
 /** Makes every statement on a table wait until the lock is released or the test ends. */
 function lock(url: string, table: 'journal' | 'plants' | 'tokens') {
@@ -50,7 +44,7 @@ describe('a lane', () => {
 
 describe('a read of PostgreSQL', () => {
   it('ends in the server with its time, and the next is answered', async () => {
-    const { url, store } = await openStore(2_000)
+    const { url, store } = await openNew({ answerTimeoutMs: 2_000 })
     for (let round = 0; round < 2; round++) {
       const plants = await lock(url, 'plants')
       const reads = [store.listPlants(page), store.getPlant(1n)]
@@ -63,7 +57,7 @@ describe('a read of PostgreSQL', () => {
   })
 
   it('of many is refused at once with 503 while too many wait, and a get is served', async () => {
-    const { url, store } = await openStore(60_000)
+    const { url, store } = await openNew()
     const service = await startService(url, { store })
     const journal = await lock(url, 'journal')
     const reads = Array.from({ length: 3_000 }, () => store.readJournal('oldest', 1))
@@ -80,7 +74,7 @@ describe('a read of PostgreSQL', () => {
   })
 
   it('that was sent behind a late one is answered on another connection', async () => {
-    const { url, store } = await openStore(60_000)
+    const { url, store } = await openNew()
     const getAll = () => Promise.all(Array.from({ length: 30 }, () => store.receivers.revision()))
     // Every connection is open, and has a read that waits for the lock until it is late.
     const before = await getAll()
@@ -125,7 +119,7 @@ describe('a PostgreSQL that has no more connections', () => {
 
 describe('a small write of PostgreSQL', () => {
   it('is never cancelled: it is done after its caller has stopped waiting', async () => {
-    const { url, store } = await openStore(2_000)
+    const { url, store } = await openNew({ answerTimeoutMs: 2_000 })
     await store.addToken(token)
     const tokens = await lock(url, 'tokens')
     await assert.rejects(store.revokeToken('one', 5), { number: 50400 })
@@ -139,7 +133,7 @@ describe('a small write of PostgreSQL', () => {
   })
 
   it('is unconfirmed when the operator ends its connection', async () => {
-    const { url, store } = await openStore(60_000)
+    const { url, store } = await openNew()
     await lock(url, 'tokens')
     const revoked = assert.rejects(store.revokeToken('one', 5), { number: 50400 })
     await untilWaiting(url)
@@ -151,7 +145,7 @@ describe('a small write of PostgreSQL', () => {
 
 describe('the lease of a receiver whose row is locked', () => {
   it('is renewed after the lock, and meanwhile given to nobody else', async () => {
-    const { url, store } = await openStore(60_000)
+    const { url, store } = await openNew()
     const other = await openPostgresStore(url)
     await store.receivers.add(newReceiver())
     const held = await store.receivers.claim('one', 600_000)
@@ -168,7 +162,7 @@ describe('the lease of a receiver whose row is locked', () => {
 
 describe('a resend beside a removal of its receiver', () => {
   it('waits for the removal, and leaves no delivery', async () => {
-    const { url, store } = await openStore(60_000)
+    const { url, store } = await openNew()
     await store.createPlant({ id: 1n, name: 'x' })
     await store.receivers.add(newReceiver())
     const { events } = await readPage(store)
@@ -184,7 +178,7 @@ describe('a resend beside a removal of its receiver', () => {
 
 describe('a store to which a newer release adds columns', () => {
   it('is served on: tokens without a failure, the others on new connections', async () => {
-    const { url, store } = await openStore(60_000)
+    const { url, store } = await openNew()
     await store.addToken(token)
     await store.receivers.add(newReceiver())
     assert.equal((await store.receivers.list()).length, 1)

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Position, Store } from '../../src/store/store.ts'
-import { newDatabase } from '../support/databases.ts'
 import { holdChange, untilWaiting } from '../support/locks.ts'
 import { newRole, query } from '../support/postgres.ts'
 import { newReceiver } from '../support/receiver-record.ts'
-import { openPostgresStore } from '../support/stores.ts'
+import { openNewPostgresStore, openPostgresStore } from '../support/stores.ts'
 import { readIds } from './journal-pages.ts'
 
 async function createPlants(store: Store, ids: readonly bigint[]): Promise<void> {
@@ -15,8 +14,7 @@ async function createPlants(store: Store, ids: readonly bigint[]): Promise<void>
 describe('a sequence that is behind the journal', () => {
   /** A store whose sequence begins again, as after a move by logical replication. The changes before the last one were trimmed. */
   async function newMoved() {
-    const url = await newDatabase()
-    const store = await openPostgresStore(url)
+    const { url, store } = await openNewPostgresStore()
     await store.receivers.add(newReceiver())
     await createPlants(store, [1n, 2n, 3n, 4n])
     while (!(await store.trimJournal(Date.now() + 60_000)));

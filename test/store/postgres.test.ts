@@ -14,6 +14,7 @@ import { startService } from '../support/service.ts'
 import {
   everything,
   openPostgresStore as open,
+  openNewPostgresStore as openNew,
   type PostgresStoreOptions,
   quiet,
 } from '../support/stores.ts'
@@ -120,8 +121,7 @@ describe('a PostgreSQL that goes away', () => {
   })
 
   it('lets no write wait longer than the time for an answer, sent or not', async () => {
-    const url = await postgres.newUrl()
-    const store = await open(url, { answerTimeoutMs: 1_000, batchItems: 1 })
+    const { url, store } = await openNew({ answerTimeoutMs: 1_000, batchItems: 1 })
     const release = await postgres.block(url)
     const outcomes = await Promise.allSettled(
       Array.from({ length: 10 }, (_, id) => store.createPlant({ id: BigInt(id), name: '' })),
@@ -136,8 +136,7 @@ describe('a PostgreSQL that goes away', () => {
   })
 
   it('counts the time for a write from its arrival, though it is sent later', async () => {
-    const url = await postgres.newUrl()
-    const store = await open(url, { answerTimeoutMs: 1_000, batchItems: 1 })
+    const { url, store } = await openNew({ answerTimeoutMs: 1_000, batchItems: 1 })
     const toInsertion = (id: number) =>
       `INSERT INTO plant_store.plants (id, name, version) VALUES (${id}, '', 0)`
     const [first] = await Promise.all([0, 1, 2].map((id) => holdOpen(url, toInsertion(id))))
@@ -221,8 +220,7 @@ describe('a page of the journal', () => {
 
 describe('a PostgreSQL that hesitates', () => {
   it('is asked again a few times when transactions collide', async () => {
-    const url = await postgres.newUrl()
-    const store = await open(url)
+    const { url, store } = await openNew()
     await query(url, 'CREATE SEQUENCE plant_store.attempts')
     await addTrigger(
       url,
@@ -245,16 +243,14 @@ describe('a PostgreSQL that hesitates', () => {
   })
 
   it('acknowledges no batch of which nothing was inserted, though no id is taken', async () => {
-    const url = await postgres.newUrl()
-    const store = await open(url)
+    const { url, store } = await openNew()
     await addTrigger(url, 'BEFORE INSERT', 'RETURN NULL', 'ROW')
     const plants = [1n, 2n].map((id) => ({ id, name: '' }))
     await assert.rejects(async () => store.importPlants(plants, 'keep'), { number: 50301 })
   })
 
   it('stores nothing of an import whose second statement fails', async () => {
-    const url = await postgres.newUrl()
-    const store = await open(url)
+    const { url, store } = await openNew()
     await store.createPlant({ id: 1n, name: 'old' })
     await addTrigger(url, 'BEFORE UPDATE', "RAISE EXCEPTION USING ERRCODE = '53100'")
     const plants = [1n, 2n].map((id) => ({ id, name: 'new' }))
@@ -267,8 +263,7 @@ describe('a PostgreSQL that hesitates', () => {
   })
 
   it('answers creates beside locked plants, with a new key or without, taken or not', async () => {
-    const url = await postgres.newUrl()
-    const store = await open(url)
+    const { url, store } = await openNew()
     const create = (id: bigint) => store.createPlant({ id, name: '' })
     const createOnce = (id: bigint) =>
       store.createPlantOnce({ id, name: '' }, { tokenId: 'tok', key: `${id}` })

@@ -9,15 +9,16 @@ import { stopClock } from '../support/clock.ts'
 import { sqlite } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { newReceiver, newSaved, newTaken } from '../support/receiver-record.ts'
-import { openSqliteStore as open } from '../support/stores.ts'
+import { openSqliteStore } from '../support/stores.ts'
 
-function newPath(): string {
-  return join(newFolder(), 'plants.db')
+function openNew(options?: Parameters<typeof openSqliteStore>[1]) {
+  const path = join(newFolder(), 'plants.db')
+  return { path, store: openSqliteStore(path, options) }
 }
 
 describe('the writer of a SQLite store', () => {
   it('commits in the turn of the event loop in which its batch begins', async () => {
-    const store = open(newPath())
+    const { store } = openNew()
     let isStored = false
     const created = store.createPlant({ id: 1n, name: 'x' }).then(() => {
       isStored = true
@@ -37,8 +38,7 @@ describe('the writer of a SQLite store', () => {
 
   /** A store with a receiver, and writes of its sender and of others. */
   async function openWithReceiver() {
-    const path = newPath()
-    const store = open(path)
+    const { path, store } = openNew()
     await store.receivers.add(newReceiver())
     const [claim = assert.fail()] = await store.receivers.claim('one', 60_000)
     let count = 0
@@ -75,8 +75,7 @@ describe('the writer of a SQLite store', () => {
   }
 
   it('waits for the lock of another process, while others read', async () => {
-    const path = newPath()
-    const store = open(path)
+    const { path, store } = openNew()
     await store.createPlant({ id: 0n, name: 'first' })
     const release = await sqlite.block(path)
     const created = store.createPlant({ id: 1n, name: 'x' })
@@ -89,8 +88,7 @@ describe('the writer of a SQLite store', () => {
   })
 
   it('lets no write wait for the lock longer than the first, however many queue', async (t) => {
-    const path = newPath()
-    const store = open(path, { lockTimeoutMs: 1_000, batchItems: 1 })
+    const { path, store } = openNew({ lockTimeoutMs: 1_000, batchItems: 1 })
     await sqlite.block(path)
     const clock = stopClock(t)
     const refused: number[] = []
@@ -106,8 +104,7 @@ describe('the writer of a SQLite store', () => {
   })
 
   it('empties the log when it is closed', async () => {
-    const path = newPath()
-    const store = open(path)
+    const { path, store } = openNew()
     await store.createPlant({ id: 1n, name: 'x' })
     assert.ok(existsSync(`${path}-wal`))
     await store.close()

@@ -4,6 +4,7 @@ import { buildPostgresStore } from '../../src/store/postgres/store.ts'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
 import { buildSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/store.ts'
 import type { Store } from '../../src/store/store.ts'
+import { newDatabase } from './databases.ts'
 import type { StoreOptions } from './engines.ts'
 import { releaseAfterTest, runOnce } from './release.ts'
 
@@ -41,6 +42,12 @@ export async function openPostgresStore(
     ...(startTimeoutMs && { startTimeoutMs }),
   })
   return closeAfterTest(buildPostgresStore(primary, rest))
+}
+
+/** Opens a store on a new database of PostgreSQL. */
+export async function openNewPostgresStore(options?: PostgresStoreOptions) {
+  const url = await newDatabase()
+  return { url, store: await openPostgresStore(url, options) }
 }
 
 /** Closes a store when the test ends, unless the test or a service has closed it by then. */
