@@ -31,13 +31,9 @@ for (const engine of engines) {
       await create(service, 1, 'line\nend')
       await service.call({ method: 'DELETE', path: '/plants/1' })
       await latest.waitFor(2)
-      assert.deepEqual(
-        latest.events.map(({ type, plant }) => [type, plant]),
-        [
-          ['plant.created', { id: 1, name: 'line\nend' }],
-          ['plant.deleted', { id: 1, name: 'line\nend' }],
-        ],
-      )
+      const types = latest.events.map(({ type }) => type)
+      assert.deepEqual(types, ['plant.created', 'plant.deleted'])
+      for (const { plant } of latest.events) assert.deepEqual(plant, { id: 1, name: 'line\nend' })
       const [first, second] = latest.events
       const again = await readEvents(service.url, '?after=latest', {
         'Last-Event-ID': latest.begin() as string,

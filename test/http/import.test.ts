@@ -224,10 +224,8 @@ describe('the connection of an import', () => {
       await service.create('{"id":7,"name":"Fern 7"}')
       const both = [toUpload('ndjson', body, headers, query), get('/plants/7')].map(toBytes)
       const answers = await exchange(service.url, Buffer.concat(both), { answers: 2 })
-      assert.deepEqual(
-        answers.map((answer) => answer.status),
-        [status, 200],
-      )
+      const statuses = answers.map((answer) => answer.status)
+      assert.deepEqual(statuses, [status, 200])
     })
   }
 

@@ -180,9 +180,7 @@ describe('pipelined requests', () => {
     assert.deepEqual(statusesOf(await received), [200])
     await closed
     const stored = await Promise.all([store.getPlant(6n), store.getPlant(7n)])
-    assert.deepEqual(
-      stored.map((plant) => plant?.id),
-      [6n, undefined],
-    )
+    const ids = stored.map((plant) => plant?.id)
+    assert.deepEqual(ids, [6n, undefined])
   })
 })

@@ -10,7 +10,7 @@ import { buildHorizon } from '../../src/store/postgres/horizon.ts'
 import { journalEnd, readJournal } from '../../src/store/postgres/journal.ts'
 import { openSession } from '../../src/store/postgres/primary.ts'
 import type { Sql } from '../../src/store/postgres/sql.ts'
-import { type Position, type Store, toPlant } from '../../src/store/store.ts'
+import { type JournalEvent, type Position, type Store, toPlantId } from '../../src/store/store.ts'
 import { engines, postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
 import { holdChange, holdOpen, untilWaiting } from '../support/locks.ts'
@@ -58,6 +58,7 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     return { url, store, begin: (await store.journalEnd()) as Position }
   }
 
+  const toText = (event: JournalEvent) => `${event.type.replace('plant.', '')} ${toPlantId(event)}`
   const create = (store: Store, id: bigint) => store.createPlant({ id, name: 'quick' })
 
   for (const [ending, expected] of [
@@ -130,16 +131,10 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
       const writing = Promise.all(write(store))
       await untilWaiting(url)
       await slow.query(ends)
-      assert.deepEqual(
-        (await writing).map((outcome) => (typeof outcome === 'bigint' ? 'created' : outcome)),
-        outcomes,
-      )
-      assert.deepEqual(
-        (await readPage(store)).events.map(
-          (event) => `${event.type.replace('plant.', '')} ${toPlant(event).id}`,
-        ),
-        events,
-      )
+      const written = await writing
+      const told = written.map((one) => (typeof one === 'bigint' ? 'created' : one))
+      assert.deepEqual(told, outcomes)
+      assert.deepEqual((await readPage(store)).events.map(toText), events)
     })
   }
 
@@ -238,8 +233,7 @@ describe('the journal of PostgreSQL beside a transaction that has drawn a number
     late.letThrough()
     for (const page of [laterPage, await latePage]) {
       assert.ok(typeof page === 'object')
-      const ids = page.events.map((event) => toPlant(event).id)
-      assert.deepEqual(ids, [50n, 1n])
+      assert.deepEqual(page.events.map(toPlantId), [50n, 1n])
     }
   })
 

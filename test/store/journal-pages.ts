@@ -4,7 +4,7 @@ import {
   type JournalPage,
   type Position,
   type Store,
-  toPlant,
+  toPlantId,
 } from '../../src/store/store.ts'
 
 export async function readPage(
@@ -19,7 +19,7 @@ export async function readPage(
 
 /** The ids of the plants of a page. */
 export async function readIds(store: Store, after: Position | 'oldest'): Promise<bigint[]> {
-  return (await readPage(store, after)).events.map((event) => toPlant(event).id)
+  return (await readPage(store, after)).events.map(toPlantId)
 }
 
 /** Every change, read in pages of this size. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { limits } from '../../src/contract/limits.ts'
-import { toLine, toPage, toPlant, toRow } from '../../src/journal/row.ts'
+import { toLine, toPage, toPlant, toPlantId, toRow } from '../../src/journal/row.ts'
 
 const types = { c: 'plant.created', r: 'plant.replaced', d: 'plant.deleted' } as const
 
@@ -55,10 +55,9 @@ describe('the text of a row', () => {
           const { id, name, tag } = toPlant(event)
           return { type: event.type, at: event.at, tokenId: event.tokenId, id, name, tag }
         })
-        assert.deepEqual(
-          found,
-          noted.slice(index).map(({ kind, ...rest }) => ({ type: types[kind], at: 7, ...rest })),
-        )
+        const rest = noted.slice(index)
+        const expected = rest.map(({ kind, ...one }) => ({ type: types[kind], at: 7, ...one }))
+        assert.deepEqual(found, expected)
       }),
       { numRuns: 1_000 },
     )
@@ -69,10 +68,7 @@ describe('the text of a row', () => {
     const lines = names.map((name, index) => toLine('c', undefined, { id: BigInt(index), name }))
     const { events, isLast } = read(toRow(lines).changes, lines.length)
     assert.equal(isLast, false)
-    assert.deepEqual(
-      events.map((event) => toPlant(event).id),
-      [0n],
-    )
+    assert.deepEqual(events.map(toPlantId), [0n])
   })
 
   it('is a line for each change, as release 1.1.0 wrote it', () => {
@@ -81,10 +77,8 @@ describe('the text of a row', () => {
       toLine('c', 'tok_a', { id, name: 'Ficus\t"\n', tag: '' }),
       toLine('d', undefined, { id: -1n, name: '' }),
     ]
-    assert.equal(
-      toRow(lines).changes,
-      'c\ttok_a\t9223372036854775807\t"Ficus\\t\\"\\n"\t""\nd\t\t-1\t""',
-    )
+    const expected = 'c\ttok_a\t9223372036854775807\t"Ficus\\t\\"\\n"\t""\nd\t\t-1\t""'
+    assert.equal(toRow(lines).changes, expected)
   })
 
   it('is refused when it is damaged', () => {

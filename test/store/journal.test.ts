@@ -149,12 +149,10 @@ for (const engine of engines) {
       await Promise.all(ids.map((id) => store.deletePlant(id, {})))
       const commits = (await countBatches(store)) - before
       const events = await readAll(store, 1_000)
-      assert.deepEqual(
-        events.map(toText),
-        ['created', 'deleted'].flatMap((kind) =>
-          ids.map((id) => `plant.${kind} ${id} ${name} - -`),
-        ),
+      const expected = ['created', 'deleted'].flatMap((kind) =>
+        ids.map((id) => `plant.${kind} ${id} ${name} - -`),
       )
+      assert.deepEqual(events.map(toText), expected)
       const seqs = events.map(({ position }) => toCursor(position)?.seq)
       assert.equal(new Set(seqs).size, commits)
       const { events: first, isLast } = await readPage(store)

@@ -152,8 +152,6 @@ export async function listAll(service: TestService, query = ''): Promise<string[
 /** Requires every plant, as it was, and no other. */
 export async function assertHoldsAll(service: TestService, { plants }: Plants): Promise<void> {
   const listed = await listAll(service)
-  assert.deepEqual(
-    listed.map(digest),
-    plants.map(({ json }) => digest(json)),
-  )
+  const expected = plants.map(({ json }) => digest(json))
+  assert.deepEqual(listed.map(digest), expected)
 }

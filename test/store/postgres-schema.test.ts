@@ -98,10 +98,8 @@ async function useReceivers(opened: ReceiverStore): Promise<void> {
   const saved = newSaved({ ...claim, done: ['p3'], failed, pause: 'a pause' })
   assert.equal(await store.save('owner', saved), true)
   const waiting = await store.listDeliveries('whk_1', 'waiting')
-  assert.deepEqual(
-    waiting.map(({ body }) => body),
-    [newDelivery().body],
-  )
+  const bodies = waiting.map(({ body }) => body)
+  assert.deepEqual(bodies, [newDelivery().body])
   assert.equal((await store.listBacklogs())[0]?.changes, 1)
   assert.equal(await store.retryFailures('whk_1', 1), 1)
   await store.addDelivery('whk_1', newDelivery())

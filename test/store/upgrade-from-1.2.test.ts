@@ -43,10 +43,8 @@ for (const { name, expected, newUrl } of stores12) {
       const lines = (await download('/plants.ndjson?tag=large')).split('\n')
       assert.deepEqual(lines.map(digest), jsons)
       const csv = (await download('/plants.csv?tag=large')).split(/\r?\n/)
-      assert.deepEqual(
-        csv.slice(1).map(digest),
-        large.map(({ id, json }) => digest(`${id},${JSON.parse(json).name},large`)),
-      )
+      const rows = large.map(({ id, json }) => digest(`${id},${JSON.parse(json).name},large`))
+      assert.deepEqual(csv.slice(1).map(digest), rows)
       const receiver = await openTestReceiver()
       const add = `webhook add ${receiver.url} --types plant.deleted --database ${url}`
       await ends(add, 0, /^/, newFolder())
@@ -72,14 +70,10 @@ for (const { name, expected, newUrl } of stores12) {
       assert.ok(active?.state === 'active' && paused?.state === 'paused')
       await execute(url, (schema) => `UPDATE ${schema}receivers SET url = '${receiver.url}'`)
       const store = await openOld(url)
-      assert.deepEqual(
-        (await store.receivers.list()).map(({ id, state, progress }) => [
-          id,
-          state,
-          progress.position,
-        ]),
-        [active, paused].map(({ id, state, position }) => [id, state, position]),
-      )
+      const kept = await store.receivers.list()
+      const found = kept.map(({ id, state, progress }) => [id, state, progress.position])
+      const known = [active, paused].map(({ id, state, position }) => [id, state, position])
+      assert.deepEqual(found, known)
       // It was added after the journal had been filled, so it waits for all but these.
       const first = expected.events.findIndex(({ plant }) => plant.includes('the first'))
       const wanted = expected.events.slice(first)
@@ -98,10 +92,8 @@ for (const { name, expected, newUrl } of stores12) {
       const order = wanted.map(({ position }) => position)
       for (const changes of ids.values()) {
         const places = changes.map(({ id }) => order.indexOf(id))
-        assert.deepEqual(
-          places,
-          places.toSorted((one, other) => one - other),
-        )
+        const inOrder = places.toSorted((one, other) => one - other)
+        assert.deepEqual(places, inOrder)
       }
       await waitUntil(
         async () => (await store.receivers.listDeliveries(active.id, 'waiting')).length === 0,

@@ -26,13 +26,10 @@ for (const [release, stores] of Object.entries({ '1.0.0': oldStores, '1.2.0': st
         const { headers, body } = await service.call({ path: `/plants/${id}` })
         assert.deepEqual([headers.get('etag'), digest(body)], [etag, digest(json)])
       }
+      const jsons = expected.plants.map(({ json }) => json)
       for (const tag of ['indoor', '', 'é & +']) {
-        const wanted = expected.plants.filter(({ json }) => JSON.parse(json).tag === tag)
-        const found = await listAll(service, `&tag=${encodeURIComponent(tag)}`)
-        assert.deepEqual(
-          found,
-          wanted.map(({ json }) => json),
-        )
+        const wanted = jsons.filter((json) => JSON.parse(json).tag === tag)
+        assert.deepEqual(await listAll(service, `&tag=${encodeURIComponent(tag)}`), wanted)
       }
       const ask = async (token: string, method = 'GET') => {
         const headers = { Authorization: `Bearer ${token}` }
@@ -128,10 +125,9 @@ for (const [release, schema, stores] of [
       const url = await newUrl()
       const services = await Promise.all([startService(url), startService(url)])
       const lines = findMigrations(services.flatMap(({ log }) => log))
-      assert.deepEqual(
-        lines.map(({ msg }) => msg),
-        isOld ? [`migrated the store from schema ${schema} to schema ${schemaVersion}`] : [],
-      )
+      const told = `migrated the store from schema ${schema} to schema ${schemaVersion}`
+      const messages = lines.map(({ msg }) => msg)
+      assert.deepEqual(messages, isOld ? [told] : [])
       for (const { durationMs = 0 } of lines) assert.ok(durationMs > 0)
       const { log } = await startService(url)
       assert.deepEqual(findMigrations(log), [])

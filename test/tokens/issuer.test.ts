@@ -153,10 +153,8 @@ describe('JSON Web Tokens', () => {
     }
     const made = [await create(1, 'alice'), await create(2, 'alice'), await create(3, 'alice')]
     made.push(await create(4, 'bob'))
-    assert.deepEqual(
-      made.map(({ status }) => status),
-      [200, 200, 429, 200],
-    )
+    const statuses = made.map(({ status }) => status)
+    assert.deepEqual(statuses, [200, 200, 429, 200])
     const page = await limited.store.readJournal('oldest', 10)
     assert.ok(typeof page !== 'string')
     const ids = page.events.map(({ tokenId = '' }) => tokenId)

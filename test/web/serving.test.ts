@@ -25,30 +25,22 @@ describe('the files of the web pages', () => {
       assert.notDeepEqual(linked, [], name)
       const broken = linked.filter((link) => !names.has(link))
       assert.deepEqual(broken, [])
-      assert.doesNotMatch(
-        text,
-        /<style|<script(?! type="module" src)|\son\w+=|\sstyle=|href="https?:/,
-      )
+      const foreign = /<style|<script(?! type="module" src)|\son\w+=|\sstyle=|href="https?:/
+      assert.doesNotMatch(text, foreign)
     }
   })
 
   it('show the version of the program beside that of the interface', () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
     const reference = assets.find(({ name }) => name === 'reference.html')
-    assert.match(
-      String(reference?.bytes),
-      new RegExp(`program ${RegExp.escape(version)}, interface`),
-    )
+    const shown = new RegExp(`program ${RegExp.escape(version)}, interface`)
+    assert.match(String(reference?.bytes), shown)
   })
 
   it('never make markup out of text', () => {
+    const unsafe = /innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(/
     const scripts = assets.filter(({ name }) => name.endsWith('.js'))
-    for (const { bytes } of scripts) {
-      assert.doesNotMatch(
-        String(bytes),
-        /innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(/,
-      )
-    }
+    for (const { bytes } of scripts) assert.doesNotMatch(String(bytes), unsafe)
   })
 })
 

@@ -69,10 +69,7 @@ export function testPlants(engine: Engine, store: Store): void {
       const closing = await engine.open(url)
       const writes = [1n, 2n, 3n].map((id) => closing.createPlant({ id, name: '' }))
       await closing.close()
-      assert.deepEqual(
-        (await Promise.all(writes)).map((outcome) => typeof outcome),
-        ['bigint', 'bigint', 'bigint'],
-      )
+      for (const outcome of await Promise.all(writes)) assert.equal(typeof outcome, 'bigint')
       const after = await engine.open(url)
       assert.notEqual(await after.getPlant(3n), undefined)
     })

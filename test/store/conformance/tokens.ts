@@ -50,10 +50,8 @@ export function testTokens(engine: Engine, store: Store): void {
       const other = await engine.open(await engine.newUrl())
       await other.addToken(newTokenRecord({ name: 'b', createdAt: 2 }))
       await other.addToken(newTokenRecord({ name: 'a', createdAt: 1 }))
-      assert.deepEqual(
-        (await other.listTokens()).map(({ name }) => name),
-        ['a', 'b'],
-      )
+      const names = (await other.listTokens()).map(({ name }) => name)
+      assert.deepEqual(names, ['a', 'b'])
     })
 
     it('adds a first token only while it is empty, and only one', async () => {
