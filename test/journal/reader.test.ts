@@ -5,16 +5,8 @@ import type { JournalEvent, JournalPage, Position, Store } from '../../src/store
 import { readAll } from '../store/journal-pages.ts'
 import { engines } from '../support/engines.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { watch } from '../support/stores.ts'
+import { storeMany, watch } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
-
-async function createMany(store: Store, first: number, count: number): Promise<void> {
-  const ids = Array.from({ length: count }, (_, index) => BigInt(first + index))
-  await store.importPlants(
-    ids.map((id) => ({ id, name: 'x' })),
-    'keep',
-  )
-}
 
 /** Follows until the test ends, and notes what comes. */
 function follow(
@@ -105,7 +97,7 @@ for (const engine of engines) {
 
     it('reads one page in a turn of the event loop, however many are behind', async () => {
       const store = await open()
-      await createMany(store, 1, 3_000)
+      await storeMany(store, 1, 3_000)
       const all = await readAll(store, 1_000)
       const reads = countInTurns()
       const reader = buildReader({
@@ -145,7 +137,7 @@ for (const engine of engines) {
     it('reads a page once for all that follow from one place, before and after a change', async () => {
       const store = await open()
       const begin = (await store.journalEnd()) as Position
-      await createMany(store, 1, 600)
+      await storeMany(store, 1, 600)
       const { reader, found } = openNoting(store)
       const pages = new Set<JournalPage>()
       const followers = Array.from({ length: 100 }, () =>
@@ -162,14 +154,14 @@ for (const engine of engines) {
 
     it('gives what came while nobody followed, to one that stood at the end before', async () => {
       const store = await open()
-      await createMany(store, 1, 3)
+      await storeMany(store, 1, 3)
       const { reader, begun } = openNoting(store)
       const first = follow(reader, 'oldest')
       // The second read finds the end, at which the follower waits.
       await waitUntil(() => first.events.length === 3 && begun.length === 2, 'it has caught up')
       first.leave()
       await first.ended
-      await createMany(store, 4, 1)
+      await storeMany(store, 4, 1)
       const second = follow(reader, first.events.at(-1)?.position as Position)
       await waitUntil(() => second.events.length === 1, 'the change comes')
     })
@@ -177,17 +169,17 @@ for (const engine of engines) {
     it('gives what came after a page was kept, while nobody followed and nothing told', async () => {
       const store = await open()
       const begin = (await store.journalEnd()) as Position
-      await createMany(store, 1, 1)
+      await storeMany(store, 1, 1)
       const reader = buildReader({ ...store, watchJournal: () => () => {} })
       await reader.read(begin)
-      await createMany(store, 2, 1)
+      await storeMany(store, 2, 1)
       const { events } = follow(reader, begin)
       await waitUntil(() => events.length === 2, 'both changes come')
     })
 
     it('reads pages once for all that begin within one page', async () => {
       const store = await open()
-      await createMany(store, 1, 1_000)
+      await storeMany(store, 1, 1_000)
       const all = await readAll(store, 1_000)
       const { reader, begun } = openNoting(store)
       const followers = all.slice(0, 100).map(({ position }) => follow(reader, position))
@@ -257,10 +249,10 @@ for (const engine of engines) {
 
     it('ends with "gone" after a trim, and keeps no page for the oldest', async () => {
       const store = await open()
-      await createMany(store, 1, 2)
+      await storeMany(store, 1, 2)
       const reader = buildReader(store)
       const first = (await reader.read('oldest')) as JournalPage
-      await createMany(store, 3, 2)
+      await storeMany(store, 3, 2)
       while (!(await store.trimJournal(Date.now() + 60_000)));
       assert.notEqual(((await reader.read('oldest')) as JournalPage).begin, first.begin)
       assert.equal(await follow(reader, first.begin).ended, 'gone')

@@ -12,11 +12,13 @@ import { openProxy } from '../support/proxy.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { startService } from '../support/service.ts'
 import {
+  answers,
   everything,
   openPostgresStore as open,
   openNewPostgresStore as openNew,
   type PostgresStoreOptions,
   quiet,
+  storeMany,
 } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 
@@ -46,12 +48,6 @@ function addTrigger(url: string, when: string, code: string, each = 'STATEMENT')
 
 const toNumbers = (outcomes: PromiseSettledResult<unknown>[]): number[] =>
   outcomes.map((outcome) => (outcome.status === 'rejected' ? outcome.reason.number : 0))
-
-const answers = (store: Store) =>
-  store.ping().then(
-    () => true,
-    () => false,
-  )
 
 describe('a PostgreSQL that goes away', () => {
   it('is not away because this process was stopped', async () => {
@@ -202,13 +198,7 @@ describe('a page of the journal', () => {
       return proxy.receivedBytes() - before
     }
     const rows = 5
-    for (let row = 0; row < rows; row++) {
-      const ids = Array.from({ length: 100 }, (_, index) => BigInt(row * 100 + index))
-      await store.importPlants(
-        ids.map((id) => ({ id, name: 'x'.repeat(500) })),
-        'keep',
-      )
-    }
+    for (let row = 0; row < rows; row++) await storeMany(store, row * 100, 100, 'x'.repeat(500))
     const page = await measure(() => store.readJournal('oldest', 100))
     const all = await measure(() => store.readJournal('oldest', rows * 100))
     assert.ok(page * rows < all * 2, `${page} and ${all} bytes came`)

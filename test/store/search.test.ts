@@ -5,6 +5,7 @@ import { buildMatcher, searchPlants } from '../../src/store/lists.ts'
 import type { Store } from '../../src/store/store.ts'
 import { engines } from '../support/engines.ts'
 import { lowerLimit } from '../support/limits.ts'
+import { storeMany } from '../support/stores.ts'
 import { countTurns } from '../support/turns.ts'
 
 /** Few letters, so that texts nearly match; among them those whose case is unusual. */
@@ -56,8 +57,7 @@ for (const engine of engines) {
     it('examines few plants in a turn without time, however many searches there are', async (t) => {
       lowerLimit(t, 'turnMs', 0)
       const store = await engine.open(await engine.newUrl())
-      const plants = Array.from({ length: 2_000 }, (_, id) => ({ id: BigInt(id), name: 'x' }))
-      await store.importPlants(plants, 'keep')
+      await storeMany(store, 0, 2_000)
       let pieces = 0
       const counted: Store = {
         ...store,
@@ -71,7 +71,7 @@ for (const engine of engines) {
       const search = { name: 'y', limit: 1, tag: undefined, after: undefined }
       const count = 16
       await Promise.all(Array.from({ length: count }, () => searchPlants(counted, search)))
-      assert.equal(pieces, count * Math.ceil(plants.length / 256))
+      assert.equal(pieces, count * Math.ceil(2_000 / 256))
       // Each begins its first piece at once.
       assert.ok(pieces - count <= turns(), `${pieces} pieces in ${turns()} turns`)
     })

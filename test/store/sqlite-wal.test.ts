@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { openConnection } from '../../src/store/sqlite/connection.ts'
-import type { Snapshot, Store } from '../../src/store/store.ts'
+import type { Snapshot } from '../../src/store/store.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { everything, listIds, openSqliteStore } from '../support/stores.ts'
@@ -15,12 +15,8 @@ const megabyte = 1024 * 1024
 const pollMs = 200
 const log = { refuseBytes: 2 * megabyte, endBytes: 6 * megabyte }
 
-async function open(bounds = log): Promise<{
-  path: string
-  store: Store
-  logBytes: () => number
-  write: () => Promise<void>
-}> {
+/** A store, the size of its log, and what makes that grow. */
+async function open(bounds = log) {
   const path = join(newFolder(), 'plants.db')
   const store = openSqliteStore(path, { wal: bounds })
   let id = 0n

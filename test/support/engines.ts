@@ -10,7 +10,7 @@ import { newFolder } from './folder.ts'
 import { openClient, query } from './postgres.ts'
 import { openProxy } from './proxy.ts'
 import { releaseAfterTest, runOnce } from './release.ts'
-import { closeAfterTest, openPostgresStore, openSqliteStore } from './stores.ts'
+import { answers, closeAfterTest, openPostgresStore, openSqliteStore } from './stores.ts'
 import { waitUntil } from './wait.ts'
 
 /** What can go wrong with a store. */
@@ -126,12 +126,8 @@ async function openCutOff(url: string): Promise<Store> {
   const proxy = await openProxy(hostname, Number(port))
   const store = await openPostgresStore(proxy.toUrl(url))
   await proxy.cut()
-  const isCutOff = () =>
-    store.ping().then(
-      () => false,
-      () => true,
-    )
-  await waitUntil(isCutOff, 'the store has noticed that its server is away')
+  const what = 'the store has noticed that its server is away'
+  await waitUntil(async () => !(await answers(store)), what)
   return store
 }
 

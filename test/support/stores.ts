@@ -57,6 +57,24 @@ export function closeAfterTest(store: Store): Store {
   return { ...store, close }
 }
 
+/** Stores plants of one name, with ids from the first one on. */
+export async function storeMany(
+  store: Store,
+  first: number,
+  count: number,
+  name = 'x',
+): Promise<void> {
+  const plants = Array.from({ length: count }, (_, index) => ({ id: BigInt(first + index), name }))
+  await store.importPlants(plants, 'keep')
+}
+
+/** Whether a store answers. */
+export const answers = (store: Store): Promise<boolean> =>
+  store.ping().then(
+    () => true,
+    () => false,
+  )
+
 /** The ids of the plants with a tag, up to a page of them. */
 export async function listIds(store: Store, tag: string | undefined): Promise<bigint[]> {
   const { plants } = await store.listPlants({ after: undefined, tag, limit: 100 })

@@ -48,15 +48,12 @@ export function testKeys(engine: Engine, store: Store): void {
 
     it('runs one of many creates with one key and gives the others its outcome', async () => {
       const url = await engine.newUrl()
-      const stores = await Promise.all([
-        engine.open(url, { batchItems: 3 }),
-        engine.open(url, { batchItems: 3 }),
-      ])
-      const outcomes = await Promise.all(
-        Array.from({ length: 30 }, (_, index) =>
-          stores[index % 2]?.createPlantOnce({ id: 1n, name: 'a' }, { tokenId: 'tok', key: 'k' }),
-        ),
+      const open = () => engine.open(url, { batchItems: 3 })
+      const stores = [await open(), await open()]
+      const creates = Array.from({ length: 30 }, (_, index) =>
+        stores[index % 2]?.createPlantOnce({ id: 1n, name: 'a' }, { tokenId: 'tok', key: 'k' }),
       )
+      const outcomes = await Promise.all(creates)
       const told = outcomes.map((outcome) => (typeof outcome === 'object' ? outcome : undefined))
       assert.equal(told.filter((outcome) => outcome?.isReplay === false).length, 1)
       assert.equal(new Set(told.map((outcome) => outcome?.version)).size, 1)
@@ -64,23 +61,16 @@ export function testKeys(engine: Engine, store: Store): void {
 
     it('forgets old keys, a few at a time, and keeps the others', async () => {
       const other = await engine.open(await engine.newUrl())
-      const uses = Array.from({ length: 600 }, (_, index) =>
-        other.createPlantOnce(
-          { id: BigInt(index), name: '' },
-          { tokenId: 'tok', key: String(index) },
-        ),
-      )
-      await Promise.all(uses)
+      const create = (id: number) =>
+        other.createPlantOnce({ id: BigInt(id), name: '' }, { tokenId: 'tok', key: `${id}` })
+      await Promise.all(Array.from({ length: 600 }, (_, id) => create(id)))
       assert.equal(await other.forgetKeys(0), true)
-      const replay = await other.createPlantOnce({ id: 1n, name: '' }, { tokenId: 'tok', key: '1' })
+      const replay = await create(1)
       assert.ok(typeof replay === 'object' && replay.isReplay)
       const later = Date.now() + 1
       assert.equal(await other.forgetKeys(later), false)
       assert.equal(await other.forgetKeys(later), true)
-      assert.equal(
-        await other.createPlantOnce({ id: 1n, name: '' }, { tokenId: 'tok', key: '1' }),
-        'exists',
-      )
+      assert.equal(await create(1), 'exists')
     })
   })
 }

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import { limits } from '../../../src/contract/limits.ts'
 import { searchPlants } from '../../../src/store/lists.ts'
 import type { Engine } from '../../support/engines.ts'
+import { storeMany } from '../../support/stores.ts'
 
 const smallest = -(2n ** 63n)
 const largest = 2n ** 63n - 1n
@@ -58,10 +59,8 @@ export function testLists(engine: Engine): void {
     it('has every plant of a long page once, in either order and by tag', async () => {
       const other = await engine.open(await engine.newUrl())
       const ids = Array.from({ length: 300 }, (_, index) => BigInt(index))
-      await other.importPlants(
-        ids.map((id) => ({ id, name: 'x', tag: id % 2n === 0n ? 'even' : 'odd' })),
-        'keep',
-      )
+      const plants = ids.map((id) => ({ id, name: 'x', tag: id % 2n === 0n ? 'even' : 'odd' }))
+      await other.importPlants(plants, 'keep')
       for (const tag of [undefined, 'even']) {
         const wanted = ids.filter((id) => tag === undefined || id % 2n === 0n)
         for (const limit of [128, 129, 256, 300, 1_000]) {
@@ -105,9 +104,7 @@ export function testLists(engine: Engine): void {
 
     it('examines 1 MiB of texts, of however many plants', async () => {
       const other = await engine.open(await engine.newUrl())
-      const name = 'n'.repeat(1_000)
-      const plants = Array.from({ length: 1_100 }, (_, id) => ({ id: BigInt(id), name }))
-      await other.importPlants(plants, 'keep')
+      await storeMany(other, 0, 1_100, 'n'.repeat(1_000))
       const found = await searchPlants(other, { ...all, limit: 2, name: 'x' })
       assert.deepEqual(found, { plants: [], next: 1_047n })
     })
