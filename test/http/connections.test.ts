@@ -13,6 +13,7 @@ import { openConversation, openSocket, statusesOf, toBytes } from '../support/wi
 import { del, get, post, upload, visit } from './scenarios/scenario.ts'
 
 const memory = 'sqlite::memory:'
+const impatient = { timeouts: { headersTimeoutMs: 200, requestTimeoutMs: 400 } }
 
 /** Sends each part when the answer to the one before has come, and answers everything received. */
 async function converse(
@@ -71,17 +72,13 @@ describe('a connection', () => {
       ['ZZ\r\n', untilClosed],
     ])
     assert.deepEqual(statusesOf(broken), [401])
-    const impatient = await startService(memory, {
-      timeouts: { headersTimeoutMs: 200, requestTimeoutMs: 400 },
-    })
-    const silent = await converse(impatient.url, [[early, untilClosed]])
+    const { url } = await startService(memory, impatient)
+    const silent = await converse(url, [[early, untilClosed]])
     assert.deepEqual(statusesOf(silent), [401])
   })
 
   it('has its time limit back once an import has been answered', async () => {
-    const { url } = await startService(memory, {
-      timeouts: { headersTimeoutMs: 200, requestTimeoutMs: 400 },
-    })
+    const { url } = await startService(memory, impatient)
     const received = await converse(url, [
       [toBytes(upload('ndjson', '{"id":1,"name":"x"}')), /\}$/],
       ['GET /plants HTTP/1.1\r\nHost: x\r\nX-', untilClosed],

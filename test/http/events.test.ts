@@ -123,14 +123,14 @@ for (const engine of engines) {
         socket.write(toBytes({ path: '/events', headers: stream }))
         await once(socket, 'readable')
         const reader = await readEvents(own.url)
-        assert.equal(await countConnections(own), 3)
+        assert.equal(await own.countConnections(), 3)
         const name = 'x'.repeat(1_000_000)
         // The buffers of the system take some of it. A stream that is behind has nothing waiting.
         for (let id = 1; id <= 12; id++) {
           await own.store.createPlant({ id: BigInt(id), name })
           await reader.waitFor(id)
         }
-        await waitUntil(async () => (await countConnections(own)) === 2, 'the stream is cut')
+        await waitUntil(async () => (await own.countConnections()) === 2, 'the stream is cut')
         assert.equal(reader.response.destroyed, false)
       })
     }
@@ -181,15 +181,10 @@ for (const engine of engines) {
       await readEvents(own.url, '', other)
       assert.match(await refusal(authorized), /^50300 The service has 3/)
       first.close()
-      await waitUntil(async () => (await countConnections(own)) === 3, 'a stream has ended')
+      await waitUntil(async () => (await own.countConnections()) === 3, 'a stream has ended')
       assert.equal((await readEvents(own.url)).response.statusCode, 200)
     })
   })
-}
-
-/** The connections of a service, with that of the question. */
-function countConnections(service: TestService): Promise<number | undefined> {
-  return service.sample('plant_store_http_connections')
 }
 
 describe('a position on PostgreSQL beside a transaction that does not end', () => {

@@ -224,7 +224,7 @@ describe('an export over HTTP/1.0', () => {
   it('ends with a reset when its client stops reading', async () => {
     const { service } = await startWith(walkForever, { stallTimeoutMs: 200 })
     const readToEnd = await begin(service.url)
-    while ((await service.sample('plant_store_http_connections')) === 2);
+    while ((await service.countConnections()) === 2);
     assert.equal(await readToEnd(), 'ECONNRESET')
   })
 

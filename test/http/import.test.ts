@@ -171,10 +171,8 @@ describe('an import', () => {
     await waitUntil(() => isRefused(third, /^The service runs 4 imports/), 'four imports')
     uploads[0]?.end()
     assert.equal((await uploads[0]?.answer)?.error, 40002)
-    const next = startUpload(service.url, 'csv')
-    await next.send('id,name\n1,a\n')
-    next.end()
-    assert.equal((await next.answer).stored, 1)
+    const { body } = await service.call(toUpload('csv', 'id,name\n1,a\n'))
+    assert.equal(JSON.parse(body).stored, 1)
   })
 
   it('waits while the queue of the store is full', async () => {
@@ -182,10 +180,8 @@ describe('an import', () => {
     let looks = 0
     const isFull = () => looks++ > 0 && looks < 10
     const service = await startService('sqlite::memory:', { store: { ...store, isFull } })
-    const upload = startUpload(service.url, 'ndjson')
-    await upload.send(toLines(0, 1))
-    upload.end()
-    assert.equal((await upload.answer).stored, 1)
+    const { body } = await service.call(toUpload('ndjson', toLines(0, 1)))
+    assert.equal(JSON.parse(body).stored, 1)
     assert.ok(looks >= 10)
   })
 

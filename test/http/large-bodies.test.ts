@@ -88,8 +88,8 @@ describe('a body whose client ends its side within it', () => {
       const received = await text(openSocket(service.url).end(head + bytes))
       assert.match(received, /^HTTP\/1\.1 400 [^\0]*"error":40000,/)
       assert.equal((await service.call({ path: '/plants/1' })).status, 404)
-      const countConnections = () => service.sample('plant_store_http_connections')
-      await waitUntil(async () => (await countConnections()) === 1, 'its connection is gone')
+      const isGone = async () => (await service.countConnections()) === 1
+      await waitUntil(isGone, 'its connection is gone')
     })
   }
 })

@@ -4,9 +4,9 @@ import { before, describe, it, type TestContext } from 'node:test'
 import { engines } from '../support/engines.ts'
 import { lowerLimit } from '../support/limits.ts'
 import { releaseAfterTest } from '../support/release.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { numberFor, startService, type TestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
-import { call, openSocket, toBytes } from '../support/wire.ts'
+import { openSocket, toBytes } from '../support/wire.ts'
 import { post } from './scenarios/scenario.ts'
 
 for (const engine of engines) {
@@ -147,11 +147,4 @@ for (const engine of engines) {
       assert.equal(await numberFor(waiting, token), 40401)
     })
   })
-}
-
-/** The error number for a get of an absent plant: 40401 with a valid token. */
-async function numberFor(service: TestService, token: string): Promise<number> {
-  const headers = { Authorization: `Bearer ${token}` }
-  const { body } = await call(service.url, { path: '/plants/404', headers })
-  return JSON.parse(body).error
 }

@@ -11,6 +11,7 @@ import { readEvents } from '../support/event-stream.ts'
 import { lowerLimit } from '../support/limits.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { authorized, startService, type TestService } from '../support/service.ts'
+import { storeMany } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
 import { openSocket, toBytes } from '../support/wire.ts'
 import { get } from './scenarios/scenario.ts'
@@ -121,16 +122,14 @@ describe('an idle connection', () => {
     const service = await startService('sqlite::memory:', {
       timeouts: { stallTimeoutMs: 100, keepAliveTimeoutMs: 600_000 },
     })
-    const countConnections = () => service.sample('plant_store_http_connections')
-    const name = 'x'.repeat(1_000)
-    const plants = Array.from({ length: 900 }, (_, id) => ({ id: BigInt(id), name }))
-    await service.store.importPlants(plants, 'keep')
+    await storeMany(service.store, 0, 900, 'x'.repeat(1_000))
     const socket = openSocket(service.url)
     socket.write(health)
     await new Promise((resolve) => socket.once('data', resolve))
     socket.pause()
-    assert.equal(await countConnections(), 2)
+    assert.equal(await service.countConnections(), 2)
     socket.write(Buffer.concat(Array(10).fill(toBytes(get('/plants?limit=1000')))))
-    await waitUntil(async () => (await countConnections()) === 1, 'the end of the silent one')
+    const isEnded = async () => (await service.countConnections()) === 1
+    await waitUntil(isEnded, 'the end of the silent one')
   })
 })

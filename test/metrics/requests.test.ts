@@ -2,17 +2,10 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { describe, it } from 'node:test'
 import { sqlite } from '../support/engines.ts'
-import { parseMetrics } from '../support/metrics.ts'
-import { json, startService, type TestService } from '../support/service.ts'
+import { json, startService } from '../support/service.ts'
 import { exchange, openSocket, toBytes } from '../support/wire.ts'
 
 const memory = 'sqlite::memory:'
-
-async function scrape(service: TestService): Promise<Map<string, number>> {
-  const { status, body } = await service.call({ path: '/metrics' })
-  assert.equal(status, 200, body)
-  return parseMetrics(body)
-}
 
 function requests(operation: string, status: number, error: number | 'none' = 'none'): string {
   const labels = `operation="${operation}",status="${status}",error="${error}"`
@@ -20,12 +13,12 @@ function requests(operation: string, status: number, error: number | 'none' = 'n
 }
 
 const service = await startService(memory)
-const atStart = await scrape(service)
+const atStart = await service.scrape()
 
 describe('the metrics of requests', () => {
   /** How much each sample has grown since the service started. */
   async function grown(): Promise<(name: string) => number> {
-    const now = await scrape(service)
+    const now = await service.scrape()
     return (name) => (now.get(name) ?? 0) - (atStart.get(name) ?? 0)
   }
 
@@ -64,7 +57,7 @@ describe('the metrics of requests', () => {
     await service.call({ method: 'HEAD', path: '/plants/10' })
     const count = await grown()
     const created = '{operation="createPlant"}'
-    const answers = [...(await scrape(service))]
+    const answers = [...(await service.scrape())]
       .filter(([name]) =>
         name.startsWith('plant_store_http_requests_total{operation="createPlant"'),
       )
@@ -80,7 +73,7 @@ describe('the metrics of requests', () => {
   })
 
   it('count broken bytes once, and a broken body under its operation', async () => {
-    const earlier = await scrape(service)
+    const earlier = await service.scrape()
     for (const head of [
       '',
       toBytes({
@@ -98,7 +91,7 @@ describe('the metrics of requests', () => {
       socket.end('ZZ\r\n'.repeat(3))
       await once(socket, 'close')
     }
-    const now = await scrape(service)
+    const now = await service.scrape()
     for (const operation of ['none', 'createPlant']) {
       const refused = requests(operation, 400, 40000)
       assert.equal((now.get(refused) ?? 0) - (earlier.get(refused) ?? 0), 1, operation)
@@ -111,7 +104,7 @@ describe('the metrics of refusals', () => {
     const service = await startService(memory, { env: { RATE_LIMIT: '2/h' } })
     const { headers } = await service.issue()
     for (let count = 0; count < 5; count++) await service.call({ path: '/plants', headers })
-    const samples = await scrape(service)
+    const samples = await service.scrape()
     assert.equal(samples.get('plant_store_refusals_total{reason="rate_limit"}'), 3)
     assert.equal(samples.get('plant_store_tokens_in_use'), 2)
   })
@@ -120,7 +113,7 @@ describe('the metrics of refusals', () => {
     const { store } = await sqlite.openWithFault('queue full')
     const service = await startService(memory, { store })
     assert.equal((await service.create('{"id":7,"name":"x"}')).status, 503)
-    const samples = await scrape(service)
+    const samples = await service.scrape()
     assert.equal(samples.get('plant_store_refusals_total{reason="write_queue"}'), 1)
     assert.equal(samples.get('plant_store_refusals_total{reason="rate_limit"}'), 0)
     assert.equal(samples.get(requests('createPlant', 503, 50300)), 1)

@@ -28,8 +28,7 @@ for (const engine of engines) {
       const service = await startService(url, { store: await engine.open(url) })
       const create = (id: number) => service.create(`{"id":${id},"name":"x"}`)
       await Promise.all(Array.from({ length: 20 }, (_, id) => create(id)))
-      const { body } = await service.call({ path: '/metrics' })
-      const samples = parseMetrics(body)
+      const samples = await service.scrape()
       const batches = samples.get('plant_store_batch_changes_count') ?? 0
       assert.ok(batches >= 1 && batches <= 21, String(batches))
       assert.ok((samples.get('plant_store_batch_changes_sum') ?? 0) >= 20)
@@ -50,32 +49,33 @@ for (const engine of engines) {
     it('show the length and age of its journal, followers, and receivers that are behind', async () => {
       const url = await engine.newUrl()
       const service = await startService(url)
-      const scrape = async () => parseMetrics((await service.call({ path: '/metrics' })).body)
       await ends(`webhook add http://127.0.0.1:9/none --database ${url}`, 0, /^/, newFolder())
       for (let id = 1; id <= 3; id++) await service.create(`{"id":${id},"name":"x"}`)
       const headers = { ...authorized, Accept: 'text/event-stream' }
       const follower = openSocket(service.url)
       follower.write(toBytes({ path: '/events', headers }))
       const followers = 'plant_store_http_requests_in_flight{operation="listEvents"}'
-      await waitUntil(async () => (await scrape()).get(followers) === 1, 'one follows')
-      const samples = await scrape()
+      await waitUntil(async () => (await service.sample(followers)) === 1, 'one follows')
+      const samples = await service.scrape()
       assert.ok((samples.get('plant_store_journal_commits') ?? 0) >= 3)
       const age = samples.get('plant_store_journal_age_seconds') ?? -1
       assert.ok(age >= 0 && age < 600, String(age))
       assert.equal(samples.get('plant_store_webhook_receivers{state="active"}'), 1)
       assert.equal(samples.get('plant_store_webhook_receivers{state="paused"}'), 0)
       const failing = async () =>
-        [...(await scrape())].some(
+        [...(await service.scrape())].some(
           ([name, value]) => name.startsWith('plant_store_webhook_failing_seconds{') && value > 0,
         )
       await waitUntil(failing, 'the receiver cannot be reached')
       // They are taken, and wait.
-      const behind = (await scrape()).entries().filter(([name]) => /_behind_commits\{/.test(name))
+      const behind = (await service.scrape())
+        .entries()
+        .filter(([name]) => /_behind_commits\{/.test(name))
       const commits = [...behind].map(([, value]) => value)
       assert.deepEqual(commits, [3])
       assert.doesNotMatch(service.log.join(''), /whsec_|\/none/)
       follower.destroy()
-      await waitUntil(async () => (await scrape()).get(followers) === 0, 'nobody follows')
+      await waitUntil(async () => (await service.sample(followers)) === 0, 'nobody follows')
     })
   })
 }
@@ -101,7 +101,5 @@ it('the metrics of PostgreSQL have the syncs of its log only where the server ti
 it('the metrics come although the store is away, and say so', async () => {
   const { store } = await postgres.openWithFault('not reachable')
   const service = await startService('sqlite::memory:', { store })
-  const { status, body } = await service.call({ path: '/metrics' })
-  assert.equal(status, 200)
-  assert.equal(parseMetrics(body).get('plant_store_store_up'), 0)
+  assert.equal(await service.sample('plant_store_store_up'), 0)
 })

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { pino } from 'pino'
 import { type Environment, readConfig } from '../../src/config.ts'
 import { defaultTimeouts, type Timeouts } from '../../src/contract/limits.ts'
@@ -46,6 +47,13 @@ export async function startService(url: string, options: TestServiceOptions = {}
   releaseAfterTest(() => close())
   const send = (request: Request) =>
     call(service.url, { ...request, headers: { ...authorized, ...request.headers } })
+  /** The samples of the metrics. */
+  const scrape = async () => {
+    const { status, body } = await send({ path: '/metrics' })
+    assert.equal(status, 200, body)
+    return parseMetrics(body)
+  }
+  const sample = async (name: string) => (await scrape()).get(name)
   return {
     ...service,
     close,
@@ -66,9 +74,23 @@ export async function startService(url: string, options: TestServiceOptions = {}
       const issued = await issueToken(service.store, { name, scopes, lifetimeMs })
       return { ...issued, headers: { Authorization: `Bearer ${issued.token}` } }
     },
+    scrape,
     /** The value of a sample of the metrics. */
-    sample: async (name: string) => parseMetrics((await send({ path: '/metrics' })).body).get(name),
+    sample,
+    /** How many connections it has, with that of the question. */
+    countConnections: () => sample('plant_store_http_connections'),
   }
+}
+
+/** Asks for a plant that is not there: 40401 with a valid token. */
+export async function ask(service: TestService, token: string) {
+  const headers = { Authorization: `Bearer ${token}` }
+  const answer = await service.call({ path: '/plants/404', headers })
+  return { ...answer, error: JSON.parse(answer.body).error as number }
+}
+
+export async function numberFor(service: TestService, token: string): Promise<number> {
+  return (await ask(service, token)).error
 }
 
 /** The bytes of a create with the operator's token. */

@@ -14,22 +14,17 @@ import {
   toClaims,
 } from '../support/issuer.ts'
 import { lowerLimit } from '../support/limits.ts'
-import { operatorToken, startService, type TestService } from '../support/service.ts'
+import {
+  ask,
+  numberFor,
+  operatorToken,
+  startService,
+  type TestService,
+} from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
-import { type Answer, call } from '../support/wire.ts'
+import { call } from '../support/wire.ts'
 
 const memory = 'sqlite::memory:'
-
-/** Asks for a plant that is not there: 40401 with a valid token. */
-async function ask(service: TestService, token: string): Promise<Answer & { error: number }> {
-  const headers = { Authorization: `Bearer ${token}` }
-  const answer = await call(service.url, { path: '/plants/404', headers })
-  return { ...answer, error: JSON.parse(answer.body).error }
-}
-
-async function numberFor(service: TestService, token: string): Promise<number> {
-  return (await ask(service, token)).error
-}
 
 /** Starts a service that trusts an issuer, and has its keys. */
 async function startTrusting(issuer: TestIssuer, env = {}): Promise<TestService> {
