@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib'
 import type { Page, Route } from 'playwright-core'
 import { browserMissing } from '../support/browser.ts'
 import { startService } from '../support/service.ts'
-import { checkAccessibility, dialog, visitPlants } from './visit.ts'
+import { checkAccessibility, dialog, openForm, visitPlants } from './visit.ts'
 
 const service = await startService('sqlite::memory:')
 
@@ -23,8 +23,7 @@ describe('files of plants', { skip: browserMissing }, () => {
   /** Opens the page, and the dialog on it. */
   async function openImport(options?: Parameters<typeof visitPlants>[1]) {
     const { page } = await visitPlants(service.url, options)
-    await page.getByRole('button', { name: 'Import' }).click()
-    return { page, report: dialog(page, 'Import') }
+    return { page, report: await openForm(page, 'Import') }
   }
 
   async function choose(page: Page, name: string, content: string | Buffer): Promise<void> {

@@ -6,11 +6,11 @@ import { operatorToken, startService } from '../support/service.ts'
 import { waitUntil } from '../support/wait.ts'
 import {
   checkAccessibility,
-  dialog,
   drawPauses,
   hasFocus,
   holdRequests,
   importLines,
+  openForm,
   readRows,
   save,
   visit,
@@ -163,8 +163,7 @@ describe('a long list', { skip: browserMissing }, () => {
   it('says that a plant is saved although the list cannot be loaded then, and loads it again', async () => {
     const { page } = await visitPlants(service.url)
     await drawPauses(page, 0.01)
-    await page.getByRole('button', { name: 'Add plant' }).click()
-    const form = dialog(page, 'Add plant')
+    const form = await openForm(page, 'Add plant')
     await waitUntil(async () => (await form.getByLabel('Id').inputValue()) !== '', 'an id')
     await page.route('**/plants?*', (route) => route.abort())
     await save(form, { id: '15000000', name: 'far away' })

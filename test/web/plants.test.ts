@@ -145,10 +145,8 @@ describe('the table', { skip: browserMissing }, () => {
 
   it('stores ids at both ends of int64, exactly, shows them in order, and offers their tags', async () => {
     const { page } = await visitPlants(service.url)
-    const add = dialog(page, 'Add plant')
     for (const id of [largest, smallest, '9007199254740993']) {
-      await page.getByRole('button', { name: 'Add plant' }).click()
-      await save(add, { id, name: `plant ${id}`, tag: 'edge' })
+      await save(await openForm(page, 'Add plant'), { id, name: `plant ${id}`, tag: 'edge' })
       await page.getByRole('cell', { name: id, exact: true }).waitFor()
     }
     const ids = (await readRows(page)).map(([id]) => id)
@@ -156,8 +154,7 @@ describe('the table', { skip: browserMissing }, () => {
     await save(await openForm(page, 'Edit plant', BigInt(largest)), { name: 'the last' })
     await page.getByRole('cell', { name: 'the last' }).waitFor()
     assert.equal(await service.read(largest), `{"id":${largest},"name":"the last","tag":"edge"}`)
-    await page.getByRole('button', { name: 'Add plant' }).click()
-    await add.waitFor()
+    await openForm(page, 'Add plant')
     const offered = await page.evaluate(`[...document.querySelectorAll('input[list]')].map(
       ({ id, list }) => [
         document.querySelector('label[for=' + id + ']').textContent,
@@ -173,8 +170,7 @@ describe('the table', { skip: browserMissing }, () => {
     await service.create('{"id":21,"name":"x","tag":""}')
     await service.create('{"id":30,"name":"a\\r\\nb","tag":"old"}')
     const { page } = await visitPlants(service.url)
-    await page.getByRole('button', { name: 'Add plant' }).click()
-    await save(dialog(page, 'Add plant'), { id: '20', name: 'x', tag: '' })
+    await save(await openForm(page, 'Add plant'), { id: '20', name: 'x', tag: '' })
     await page.getByText('Plant 20 saved.').waitFor()
     assert.equal(await service.read(20), '{"id":20,"name":"x"}')
     const rows = new Map((await readRows(page)).map(([id, , tag]) => [id, tag]))

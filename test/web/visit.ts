@@ -103,9 +103,10 @@ export async function hasFocus(page: Page, target: Locator): Promise<boolean> {
   return (await target.and(page.locator(':focus')).count()) === 1
 }
 
-/** Opens the dialog of this name for a plant. */
-export async function openForm(page: Page, name: string, id: bigint | number): Promise<Locator> {
-  await page.getByRole('button', { name: `${name} ${id}`, exact: true }).click()
+/** Opens the dialog of this name, for a plant if it is about one that is there. */
+export async function openForm(page: Page, name: string, id?: bigint | number): Promise<Locator> {
+  const button = id === undefined ? name : `${name} ${id}`
+  await page.getByRole('button', { name: button, exact: true }).click()
   const form = dialog(page, name)
   await form.waitFor()
   return form
