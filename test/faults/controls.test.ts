@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import type { Store } from '../../src/store/store.ts'
-import { newFolder } from '../support/folder.ts'
+import { sqlite } from '../support/engines.ts'
 import { operatorToken, startService } from '../support/service.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -21,13 +20,9 @@ import { startLoad } from './lab/load.ts'
 import type { Seen } from './lab/mirror.ts'
 import { programOf, startProcess, token } from './lab/service-process.ts'
 import { openTrial } from './lab/trial.ts'
-import { type Spoil, spoilers } from './lab/wrong-stores.ts'
+import { spoil, type Wrongdoing } from './lab/wrong-stores.ts'
 
 const enoughWrites = 100
-
-function newPath(): string {
-  return join(newFolder(), 'plants.db')
-}
 
 /** The verdict of the checker on a service with this store. */
 async function tryStore(store: Store): Promise<Verdict> {
@@ -45,32 +40,32 @@ async function tryStore(store: Store): Promise<Verdict> {
   return judge(history, await readFinalState(service.url, operatorToken, history))
 }
 
-const spoilt: [what: string, spoil: Spoil, caughtAs: Wrong][] = [
-  ['refuses what it has stored', spoilers.refuseStored, 'invented'],
-  ['rounds ids', spoilers.roundIds, 'lost'],
-  ['answers with the content of another plant', spoilers.mixContents, 'wrong'],
-  ['forgets its keys', spoilers.forgetKeys, 'duplicate'],
-  ['stores a keyed create twice', spoilers.storeTwice, 'duplicate'],
-  ['acknowledges deletes and does nothing', spoilers.deleteNothing, 'invented'],
-  ['skips a plant at the end of a page', spoilers.skipAtPageEnd, 'disagreeing'],
-  ['reads from an old cache', spoilers.readFromOldCache, 'stale'],
-  ['exports an earlier moment', spoilers.exportFirstMoment, 'stale'],
-  ['leaves changes out of its feed', spoilers.skipChanges, 'missing'],
-  ['tells changes twice', spoilers.repeatChanges, 'extra'],
-  ['tells changes in another order', spoilers.reverseChanges, 'outOfOrder'],
+const spoilt: [what: string, wrongdoing: Wrongdoing, caughtAs: Wrong][] = [
+  ['refuses what it has stored', 'refuseStored', 'invented'],
+  ['rounds ids', 'roundIds', 'lost'],
+  ['answers with the content of another plant', 'mixContents', 'wrong'],
+  ['forgets its keys', 'forgetKeys', 'duplicate'],
+  ['stores a keyed create twice', 'storeTwice', 'duplicate'],
+  ['acknowledges deletes and does nothing', 'deleteNothing', 'invented'],
+  ['skips a plant at the end of a page', 'skipAtPageEnd', 'disagreeing'],
+  ['reads from an old cache', 'readFromOldCache', 'stale'],
+  ['exports an earlier moment', 'exportFirstMoment', 'stale'],
+  ['leaves changes out of its feed', 'skipChanges', 'missing'],
+  ['tells changes twice', 'repeatChanges', 'extra'],
+  ['tells changes in another order', 'reverseChanges', 'outOfOrder'],
 ]
 
 describe('the checker', () => {
-  for (const [what, spoil, caughtAs] of spoilt) {
+  for (const [what, wrongdoing, caughtAs] of spoilt) {
     it(`catches a service that ${what} (control)`, async (test) => {
-      const verdict = await tryStore(spoil(openSqliteStore(':memory:')))
+      const verdict = await tryStore(spoil(openSqliteStore(':memory:'), wrongdoing))
       test.diagnostic(JSON.stringify(verdict))
       assert.ok(verdict[caughtAs] > 0)
     })
   }
 
   it('catches a killed service that acknowledges before it commits (control)', async (test) => {
-    const database = `sqlite:${newPath()}`
+    const database = await sqlite.newUrl()
     const command = programOf('acknowledgeBeforeCommit')
     const wrong = await startProcess({ database, command })
     const history = newHistory()
@@ -141,7 +136,7 @@ const evidences: [what: string, keyof TrialVerdict, (evidence: Evidence) => Evid
 describe('a trial', () => {
   let evidence: Evidence
   before(async () => {
-    const trial = await openTrial({ database: `sqlite:${newPath()}` })
+    const trial = await openTrial({ database: await sqlite.newUrl() })
     await trial.writes(enoughWrites)
     await trial.restart(0)
     evidence = await trial.collect()
@@ -157,7 +152,7 @@ describe('a trial', () => {
 })
 
 it('half of a token is in no log, database or answer', async () => {
-  const path = newPath()
+  const path = (await sqlite.newUrl()).replace('sqlite:', '')
   const store = openSqliteStore(path)
   const service = await startService('sqlite::memory:', { store, env: { LOG_LEVEL: 'debug' } })
   const issued = await service.issue()

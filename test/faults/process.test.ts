@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { scopes } from '../../src/contract/scopes.ts'
 import { issueToken } from '../../src/tokens/issue.ts'
-import { newFolder } from '../support/folder.ts'
+import { sqlite } from '../support/engines.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { call, openSocket, type Request } from '../support/wire.ts'
 import { countOutcomes, longestWaitMs } from './lab/history.ts'
@@ -19,10 +18,12 @@ const rounds = scale(1, 10)
 const clients = { writers: 8, thinkMs: 0 }
 const fewWrites = scale(30, 100)
 const manyWrites = scale(60, 300)
-const newDatabase = () => `sqlite:${join(newFolder(), 'plants.db')}`
 
 it('a service that was stopped for a while answers every request and loses nothing', async (test) => {
-  const { services, history, ...trial } = await openTrial({ database: newDatabase(), clients })
+  const { services, history, ...trial } = await openTrial({
+    database: await sqlite.newUrl(),
+    clients,
+  })
   for (let round = 0; round < rounds; round++) {
     await trial.writes(fewWrites)
     await trial.suffer(async () => {
@@ -38,7 +39,7 @@ it('a service that was stopped for a while answers every request and loses nothi
 })
 
 it('a service takes two signals at once, of a terminal and of npm, for one', async () => {
-  const service = await startProcess({ database: newDatabase() })
+  const service = await startProcess({ database: await sqlite.newUrl() })
   // Both signals wait until the process continues.
   service.child.kill('SIGSTOP')
   service.child.kill('SIGINT')
@@ -47,7 +48,7 @@ it('a service takes two signals at once, of a terminal and of npm, for one', asy
 })
 
 it('a service with fewer descriptors than idle connections serves old and new clients, and pages', async (test) => {
-  const trial = await openTrial({ database: newDatabase(), clients, descriptors: 600 })
+  const trial = await openTrial({ database: await sqlite.newUrl(), clients, descriptors: 600 })
   const { url, child } = trial.services[0] ?? assert.fail()
   await trial.writes(fewWrites)
   const sockets = Array.from({ length: 700 }, () => openSocket(url))
@@ -59,9 +60,10 @@ it('a service with fewer descriptors than idle connections serves old and new cl
 })
 
 it('a service whose clock is set back keeps tokens, keys and plants, and refuses revoked tokens', async (test) => {
-  const path = join(newFolder(), 'plants.db')
+  const database = await sqlite.newUrl()
+  const path = database.replace('sqlite:', '')
   const { lasting, short, revoked } = await issueTokens(path)
-  const trial = await openTrial({ database: `sqlite:${path}`, clients })
+  const trial = await openTrial({ database, clients })
   const service = trial.services[0] ?? assert.fail()
   const send = (of: string, request: Request) => {
     const headers = { Authorization: `Bearer ${of}`, 'Content-Type': 'application/json' }

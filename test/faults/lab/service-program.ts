@@ -5,7 +5,7 @@ import { openStore, type StoreLocation } from '../../../src/store/open.ts'
 import { openConnection } from '../../../src/store/sqlite/connection.ts'
 import { buildSqliteStore } from '../../../src/store/sqlite/store.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { spoilers } from './wrong-stores.ts'
+import { isWrongdoing, spoil } from './wrong-stores.ts'
 
 // The service as a process that can be killed, with one thing changed.
 const change = process.argv[2] ?? ''
@@ -25,6 +25,5 @@ async function openChanged(location: StoreLocation): Promise<Store> {
     return buildSqliteStore(db)
   }
   const store = await openStore(location)
-  const spoil = Object.entries(spoilers).find(([name]) => name === change)?.[1]
-  return spoil?.(store) ?? store
+  return isWrongdoing(change) ? spoil(store, change) : store
 }

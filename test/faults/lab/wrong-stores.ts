@@ -2,160 +2,123 @@ import { Failure } from '../../../src/contract/errors.ts'
 import { randomVersion } from '../../../src/store/changes.ts'
 import type { Store, VersionedPlant } from '../../../src/store/store.ts'
 
-/** Spoils a store on purpose. */
-export type Spoil = (store: Store) => Store
-
 /** Longer than the service lives in the tests. */
 const lateMs = 60_000
 
-function acknowledgeBeforeCommit(store: Store): Store {
-  return {
-    ...store,
+type Events = Exclude<Awaited<ReturnType<Store['readJournal']>>, string>['events']
+
+const spoilPages = (spoil: (events: Events) => Events) => (store: Store) => ({
+  async readJournal(...place: Parameters<Store['readJournal']>) {
+    const page = await store.readJournal(...place)
+    return typeof page === 'string' ? page : { ...page, events: spoil(page.events) }
+  },
+})
+
+/** What a wrong store does on purpose: the methods that replace those of a right one. */
+const wrongs = {
+  acknowledgeBeforeCommit: (store) => ({
     async createPlant(plant) {
       setTimeout(() => store.createPlant(plant), lateMs)
       return randomVersion()
     },
-  }
-}
+  }),
 
-/** Loses plants when the disk is full. */
-function swallowCommitErrors(store: Store): Store {
-  return {
-    ...store,
-    async createPlant(plant) {
-      try {
-        return await store.createPlant(plant)
-      } catch {
-        return randomVersion()
-      }
-    },
-    async createPlantOnce(plant, key) {
-      try {
-        return await store.createPlantOnce(plant, key)
-      } catch {
-        return { version: randomVersion(), isReplay: false }
-      }
-    },
-  }
-}
+  /** Loses plants when the disk is full. */
+  swallowCommitErrors: (store) => ({
+    createPlant: (plant) => store.createPlant(plant).catch(randomVersion),
+    createPlantOnce: (plant, key) =>
+      store
+        .createPlantOnce(plant, key)
+        .catch(() => ({ version: randomVersion(), isReplay: false })),
+  }),
 
-/** Tells the client that nothing is stored, although it is. */
-function refuseStored(store: Store): Store {
-  return {
-    ...store,
+  /** Tells the client that nothing is stored, although it is. */
+  refuseStored: (store) => ({
     async createPlant(plant) {
       await store.createPlant(plant)
       throw new Failure(50301, 'Nothing was stored.')
     },
-  }
-}
+  }),
 
-function roundIds(store: Store): Store {
-  const round = <Plant extends { id: bigint }>(plant: Plant): Plant => ({
-    ...plant,
-    id: BigInt.asIntN(64, BigInt(Number(plant.id))),
-  })
-  return { ...store, createPlant: (plant) => store.createPlant(round(plant)) }
-}
+  roundIds: (store) => ({
+    createPlant: (plant) =>
+      store.createPlant({ ...plant, id: BigInt.asIntN(64, BigInt(Number(plant.id))) }),
+  }),
 
-function mixContents(store: Store): Store {
-  let previous: VersionedPlant | undefined
-  return {
-    ...store,
-    async getPlant(id) {
-      const plant = await store.getPlant(id)
-      const mixed = plant && previous && { ...previous, id }
-      previous = plant
-      return mixed ?? plant
-    },
-  }
-}
+  mixContents(store) {
+    let previous: VersionedPlant | undefined
+    return {
+      async getPlant(id) {
+        const plant = await store.getPlant(id)
+        const mixed = plant && previous && { ...previous, id }
+        previous = plant
+        return mixed ?? plant
+      },
+    }
+  },
 
-function forgetKeys(store: Store): Store {
-  return {
-    ...store,
+  forgetKeys: (store) => ({
     async createPlantOnce(plant) {
       const version = await store.createPlant(plant)
       return version === 'exists' ? version : { version, isReplay: false }
     },
-  }
-}
+  }),
 
-/** Repeats the first answer, but stores the plant again. */
-function storeTwice(store: Store): Store {
-  return {
-    ...store,
+  /** Repeats the first answer, but stores the plant again. */
+  storeTwice: (store) => ({
     async createPlantOnce(plant, key) {
       const outcome = await store.createPlantOnce(plant, key)
       if (typeof outcome !== 'string' && outcome.isReplay) await store.createPlant(plant)
       return outcome
     },
-  }
-}
+  }),
 
-function deleteNothing(store: Store): Store {
-  return { ...store, deletePlant: async () => 'deleted' }
-}
+  deleteNothing: () => ({ deletePlant: async () => 'deleted' }),
 
-/** A full query has one plant more than the page: the one before it is left out. */
-function skipAtPageEnd(store: Store): Store {
-  return {
-    ...store,
+  /** A full query has one plant more than the page: the one before it is left out. */
+  skipAtPageEnd: (store) => ({
     async listPlants(query) {
       const page = await store.listPlants(query)
       const isEnd = page.plants.length === query.limit
       return isEnd ? { ...page, plants: page.plants.toSpliced(-2, 1) } : page
     },
-  }
-}
+  }),
 
-type Events = Exclude<Awaited<ReturnType<Store['readJournal']>>, string>['events']
+  readFromOldCache(store) {
+    const cache = new Map<bigint, VersionedPlant | undefined>()
+    return {
+      async getPlant(id) {
+        if (!cache.has(id)) cache.set(id, await store.getPlant(id))
+        return cache.get(id)
+      },
+    }
+  },
 
-const spoilPages =
-  (spoil: (events: Events) => Events): Spoil =>
-  (store) => ({
-    ...store,
-    async readJournal(after, limit) {
-      const page = await store.readJournal(after, limit)
-      return typeof page === 'string' ? page : { ...page, events: spoil(page.events) }
-    },
-  })
+  /** Every export shows the moment of the first one. */
+  exportFirstMoment(store) {
+    let first: ReturnType<Store['openSnapshot']> | undefined
+    return {
+      async openSnapshot() {
+        first ??= store.openSnapshot()
+        return { ...(await first), close: async () => {} }
+      },
+    }
+  },
 
-function readFromOldCache(store: Store): Store {
-  const cache = new Map<bigint, VersionedPlant | undefined>()
-  return {
-    ...store,
-    async getPlant(id) {
-      if (!cache.has(id)) cache.set(id, await store.getPlant(id))
-      return cache.get(id)
-    },
-  }
-}
-
-/** Every export shows the moment of the first one. */
-function exportFirstMoment(store: Store): Store {
-  let first: ReturnType<Store['openSnapshot']> | undefined
-  const openSnapshot = async () => {
-    first ??= store.openSnapshot()
-    return { ...(await first), close: async () => {} }
-  }
-  return { ...store, openSnapshot }
-}
-
-export const spoilers = {
-  acknowledgeBeforeCommit,
-  swallowCommitErrors,
-  refuseStored,
-  roundIds,
-  mixContents,
-  forgetKeys,
-  storeTwice,
-  deleteNothing,
-  skipAtPageEnd,
-  readFromOldCache,
-  exportFirstMoment,
   // As a reader of an unsettled journal would.
   skipChanges: spoilPages((events) => events.slice(0, -1)),
   repeatChanges: spoilPages((events) => events.flatMap((event) => [event, event])),
   reverseChanges: spoilPages((events) => events.toReversed()),
-} satisfies Record<string, Spoil>
+} satisfies Record<string, (store: Store) => Partial<Store>>
+
+/** The name of something that a store does wrong. */
+export type Wrongdoing = keyof typeof wrongs
+
+/** Makes a store do something wrong on purpose. */
+export function spoil(store: Store, wrongdoing: Wrongdoing): Store {
+  return { ...store, ...wrongs[wrongdoing](store) }
+}
+
+export function isWrongdoing(name: string): name is Wrongdoing {
+  return name in wrongs
+}
