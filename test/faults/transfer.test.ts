@@ -42,69 +42,65 @@ async function startUntil(isEnough: () => Promise<boolean>, url: string) {
   }
 }
 
+const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/x-ndjson' }
+
+/** Sends the file to a service. Returns the status of the answer; undefined if none has come. */
+async function send(url: string): Promise<number | undefined> {
+  const request = { method: 'POST', headers, body: lines.join('') }
+  const path = '/plants.ndjson?on-conflict=replace'
+  const answer = await fetch(`${url}${path}`, request).catch(() => undefined)
+  await answer?.text().catch(() => {})
+  return answer?.status
+}
+
 for (const engine of engines) {
+  /** A new store, and whether it has a random number of plants, of which there will be more. */
+  async function prepare() {
+    const url = await engine.newUrl()
+    const store = await engine.open(url)
+    const enough = 1 + Math.floor(Math.random() * 0.4 * lineCount)
+    return { url, store, isEnough: async () => (await countPlants(store)) >= enough }
+  }
+
   it(`an import into ${engine.name} that is killed ends with the same store when it is run again`, async () => {
     for (let round = 0; round < scale(1, 20); round++) {
-      const url = await engine.newUrl()
-      const store = await engine.open(url)
-      const enough = 1 + Math.floor(Math.random() * 0.4 * lineCount)
-      const running = await startUntil(async () => (await countPlants(store)) >= enough, url)
+      const { url, store, isEnough } = await prepare()
+      const running = await startUntil(isEnough, url)
       running.child.kill('SIGKILL')
       assert.equal((await running.ended).exitCode, 137)
       await store.close()
       assert.ok((await importInto(url)) === expected, 'the stores differ')
     }
   })
-}
-
-for (const engine of engines) {
-  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/x-ndjson' }
-
-  /** Sends the file. Returns the status of the answer; undefined if none has come. */
-  async function send(url: string): Promise<number | undefined> {
-    const request = { method: 'POST', headers, body: lines.join('') }
-    const path = '/plants.ndjson?on-conflict=replace'
-    const answer = await fetch(`${url}${path}`, request).catch(() => undefined)
-    await answer?.text().catch(() => {})
-    return answer?.status
-  }
-
-  /** Starts a service and an import into it, and waits for a random number of plants. */
-  async function begin() {
-    const database = await engine.newUrl()
-    const service = await startProcess({ database })
-    const sending = send(service.url)
-    const store = await engine.open(database)
-    const enough = 1 + Math.floor(Math.random() * 0.4 * lineCount)
-    await waitUntil(async () => (await countPlants(store)) >= enough, `${enough} plants`)
-    await store.close()
-    return { database, service, sending }
-  }
-
-  async function read(database: string): Promise<string> {
-    const exported = await run(['export', '--quiet'], { folder, env: { DATABASE_URL: database } })
-    return exported.stdout
-  }
 
   it(`an import over HTTP ends with the same store when the service is killed, on ${engine.name}`, async () => {
     for (let round = 0; round < scale(1, 20); round++) {
-      const { database, service, sending } = await begin()
+      const { url, store, isEnough } = await prepare()
+      const service = await startProcess({ database: url })
+      const sending = send(service.url)
+      await waitUntil(isEnough, 'enough plants')
+      await store.close()
       await service.end('SIGKILL')
       await sending
-      const again = await startProcess({ database, port: Number(new URL(service.url).port) })
+      const again = await startProcess({ database: url, port: Number(new URL(service.url).port) })
       assert.equal(await send(again.url), 200)
       await again.end('SIGTERM')
-      assert.ok((await read(database)) === expected, 'the stores differ')
+      assert.ok((await read(url)) === expected, 'the stores differ')
     }
   })
 }
 
 /** Runs the import to its end, and answers everything that is stored then. */
 async function importInto(url: string): Promise<string> {
-  const env = { DATABASE_URL: url }
-  const imported = await run(['import', 'plants.ndjson', ...flags], { folder, env })
+  const options = { folder, env: { DATABASE_URL: url } }
+  const imported = await run(['import', 'plants.ndjson', ...flags], options)
   assert.equal(imported.exitCode, 0, imported.stderr)
-  return (await run(['export', '--quiet'], { folder, env })).stdout
+  return read(url)
+}
+
+/** Everything that is stored. */
+async function read(url: string): Promise<string> {
+  return (await run(['export', '--quiet'], { folder, env: { DATABASE_URL: url } })).stdout
 }
 
 const longCount = 30_000
@@ -160,7 +156,7 @@ describe('the report of an import is true when it is ended by', () => {
     const half = longCount / 2
     const running = start(['import', '-', '--format', 'ndjson'], {
       folder: newFolder(),
-      env: { DATABASE_URL: url.replace(`:${port}/`, `:${proxy.port}/`) },
+      env: { DATABASE_URL: proxy.toUrl(url) },
       input: longLines.slice(0, half).join(''),
       isInputOpen: true,
     })
