@@ -1,6 +1,5 @@
 import { connect, createServer } from 'node:net'
 import { listen } from '../support/listen.ts'
-import { releaseAfterTest } from '../support/release.ts'
 
 /** When a connection is dropped: before or after the request is forwarded, or before the answer. */
 export type Moment = 'before sending' | 'after forwarding' | 'before the answer'
@@ -40,7 +39,6 @@ export async function openDroppingProxy(
       if (passed === bytes) client.write(bytes)
       else client.end(passed)
     })
-    releaseAfterTest(() => client.destroy())
   })
   return { url: await listen(server), requests }
 }

@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { listen } from '../support/listen.ts'
-import { releaseAfterTest } from '../support/release.ts'
 
 export type Script = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -20,7 +19,6 @@ export async function openScriptedServer(...scripts: Script[]) {
   })
   server.on('connection', (socket) => socket.on('close', () => sockets.delete(socket)))
   const url = await listen(server)
-  releaseAfterTest(() => server.closeAllConnections())
   return { url, requests, sockets: sockets as ReadonlySet<Socket> }
 }
 

@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 import { listen } from './listen.ts'
-import { releaseAfterTest } from './release.ts'
 
 export const audience = 'https://plants.test'
 
@@ -33,7 +32,6 @@ export async function startIssuer(keys: readonly IssuerKey[]) {
     response.end(JSON.stringify(body))
   })
   const url = await listen(server)
-  releaseAfterTest(() => server.closeAllConnections())
   const issuer = {
     url,
     /** What the service needs to trust it. */

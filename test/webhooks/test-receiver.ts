@@ -1,9 +1,8 @@
 import { once } from 'node:events'
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'
-import { releaseAfterTest } from '../support/release.ts'
+import { listen } from '../support/listen.ts'
 import { waitUntil } from '../support/wait.ts'
 
 /** A request that a receiver got. */
@@ -70,24 +69,18 @@ export async function openTestReceiver(): Promise<TestReceiver> {
     if (status >= 200 && status < 300) taken.add(received.id)
     response.writeHead(status, headers).end()
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  releaseAfterTest(() => {
-    server.close()
-    server.closeAllConnections()
-  })
+  const url = await listen(server)
   const receiver: TestReceiver = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    url: `${url}/hook`,
     received: [],
     mostAtOnce: 0,
     together: [],
     answer: () => 200,
     async restart() {
-      const { port } = server.address() as AddressInfo
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
       here.clear()
-      server.listen(port, '127.0.0.1')
-      await once(server, 'listening')
+      await once(server.listen(Number(new URL(url).port), '127.0.0.1'), 'listening')
     },
     waitFor: (changes) => waitUntil(() => taken.size >= changes, `${changes} changes arrive`),
     async answerOther() {

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import https from 'node:https'
-import net, { type AddressInfo, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { before, describe, it } from 'node:test'
 import { openTransport, type TransportOptions } from '../../src/webhooks/transport.ts'
 import { type Certificate, issueCertificate } from '../support/certificates.ts'
+import { listen } from '../support/listen.ts'
 import { releaseAfterTest } from '../support/release.ts'
 
 const timeoutMs = 60_000
@@ -12,18 +13,8 @@ const post = { headers: { 'plant-event': 'plant.created' }, body: '{"id":1}', ma
 
 /** Starts a receiver that does as it likes with each connection. Answers its address. */
 async function openReceiver(onConnection: (socket: Socket) => void): Promise<string> {
-  const sockets = new Set<Socket>()
-  const server = net.createServer((socket) => {
-    sockets.add(socket.on('error', () => {}))
-    onConnection(socket)
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  releaseAfterTest(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook?a=b`
+  const server = createServer((socket) => onConnection(socket.on('error', () => {})))
+  return `${await listen(server)}/hook?a=b`
 }
 
 function open(url: string, options: Partial<TransportOptions> = {}) {
@@ -222,10 +213,7 @@ describe('a receiver with TLS', () => {
     const usual = { subject: 'a receiver', issuer: authority, addresses: ['127.0.0.1'] }
     const { key, certificate: cert } = issueCertificate({ ...usual, ...options })
     const server = https.createServer({ key, cert }, (_, answer) => answer.end())
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    releaseAfterTest(() => server.close().closeAllConnections())
-    return `https://127.0.0.1:${(server.address() as AddressInfo).port}/`
+    return (await listen(server)).replace('http:', 'https:')
   }
 
   const certificates: [what: string, options: Parameters<typeof openTls>[0], error: RegExp][] = [
