@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { closeSync, constants, existsSync, openSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type Run, type RunOptions, run, runProcess } from '../support/command.ts'
+import { type Run, type RunOptions, run, runProcess, type start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
 import { releaseAfterTest } from '../support/release.ts'
+import { waitUntil } from '../support/wait.ts'
 
 /** A folder with a store at the default path, made of lines of NDJSON. */
 export async function newStore(input = '{"id":1,"name":"a"}\n'): Promise<string> {
@@ -41,6 +42,18 @@ export async function endsWith(
   return stdout
 }
 
+/** Stops a command once it has got so far, and checks what it says of it. */
+export async function stopAt(
+  { child, ended }: ReturnType<typeof start>,
+  isThere: () => boolean | Promise<boolean>,
+  said: string | RegExp = 'Stopped.\n',
+): Promise<void> {
+  await waitUntil(isThere, 'the command has got so far')
+  child.kill('SIGTERM')
+  await endsWith(ended, 143, said)
+  assert.equal(child.signalCode, 'SIGTERM')
+}
+
 /** What a command prints with `--json`. */
 export async function readJson(line: string, options: RunOptions | string) {
   return JSON.parse(await ends(`${line} --json`, 0, /^/, options))
@@ -61,7 +74,12 @@ export function runShell(line: string, options: RunOptions): Promise<Run> {
 /** Makes a named pipe unless it is there, and holds its other end open until the test ends. */
 export function openPipe(path: string): number {
   if (!existsSync(path)) execFileSync('mkfifo', [path])
-  const pipe = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
-  releaseAfterTest(() => closeSync(pipe))
-  return pipe
+  return openFile(path, constants.O_RDWR | constants.O_NONBLOCK)
+}
+
+/** Opens a file until the test ends. */
+export function openFile(path: string, flags: string | number): number {
+  const file = openSync(path, flags)
+  releaseAfterTest(() => closeSync(file))
+  return file
 }

@@ -1,23 +1,13 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import {
-  closeSync,
-  existsSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { start } from '../support/command.ts'
 import { newFolder } from '../support/folder.ts'
-import { releaseAfterTest } from '../support/release.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
-import { command, endsWith, openPipe } from './ends.ts'
+import { command, endsWith, openFile, openPipe, stopAt } from './ends.ts'
 
 const count = 200_000
 const last = BigInt(count - 1)
@@ -49,24 +39,17 @@ describe('a signal to a command that reads SQLite', () => {
     it(`ends a command whose reader does not read: ${args}`, { timeout: 60_000 }, async () => {
       const pipe = openPipe(join(folder, 'pipe.ndjson'))
       const line = `exec ${command} ${args} --database sqlite:plants.db > ${output}`
-      const { child, ended } = start([], { folder, program: ['/bin/sh', '-c', line] })
-      await waitUntil(() => isFull(pipe), 'the pipe is full')
-      child.kill('SIGTERM')
-      await endsWith(ended, 143, /^Stopped/m)
-      assert.equal(child.signalCode, 'SIGTERM')
+      const running = start([], { folder, program: ['/bin/sh', '-c', line] })
+      await stopAt(running, () => isFull(pipe), /^Stopped/m)
     })
   }
 
   for (const args of ['export --quiet', 'log --follow']) {
     it(`ends a command that writes to a file: ${args}`, async () => {
       const path = join(newFolder(), 'out')
-      const file = openSync(path, 'w')
-      releaseAfterTest(() => closeSync(file))
       const command = [...args.split(' '), '--database', 'sqlite:plants.db']
-      const { child, ended } = start(command, { folder, stdout: file })
-      await waitUntil(() => statSync(path).size > 0, 'it has begun to write')
-      child.kill('SIGTERM')
-      await endsWith(ended, 143, 'Stopped.\n')
+      const running = start(command, { folder, stdout: openFile(path, 'w') })
+      await stopAt(running, () => statSync(path).size > 0)
       const lines = readFileSync(path, 'latin1').split('\n').length - 1
       assert.ok(lines > 0 && lines < count, `${lines} lines`)
     })
@@ -76,11 +59,9 @@ describe('a signal to a command that reads SQLite', () => {
     it(`leaves no draft of a file: ${args}`, async () => {
       const to = newFolder()
       const database = `sqlite:${join(folder, 'plants.db')}`
-      const { child, ended } = start([...args.split(' '), '--database', database], { folder: to })
-      const isBegun = () => readdirSync(to).some((name) => statSync(join(to, name)).size > 0)
-      await waitUntil(isBegun, 'it has begun to write')
-      child.kill('SIGTERM')
-      await endsWith(ended, 143, 'Stopped.\n')
+      const running = start([...args.split(' '), '--database', database], { folder: to })
+      const hasBegun = () => readdirSync(to).some((name) => statSync(join(to, name)).size > 0)
+      await stopAt(running, hasBegun)
       assert.deepEqual(readdirSync(to), [])
     })
   }
@@ -100,10 +81,8 @@ describe('a signal to a command that reads SQLite', () => {
     const path = join(newFolder(), 'copy.db')
     const destination = openSqliteStore(path)
     const args = ['copy', '--from', 'sqlite:plants.db', '--to', `sqlite:${path}`, '--quiet']
-    const { child, ended } = start(args, { folder })
-    await waitUntil(async () => (await destination.getPlant(last)) !== undefined, 'all is copied')
-    child.kill('SIGTERM')
-    await endsWith(ended, 143, /^Stopped\.$/m)
+    const isCopied = async () => (await destination.getPlant(last)) !== undefined
+    await stopAt(start(args, { folder }), isCopied, /^Stopped\.$/m)
   })
 })
 
@@ -114,20 +93,15 @@ describe('a signal to a command that waits for a named pipe', () => {
     const folder = newFolder()
     writeFileSync(join(folder, 'plants.csv'), 'id,name\nx,a\n')
     execFileSync('mkfifo', [join(folder, 'rejects')])
-    const { child, ended } = start(args, { folder })
-    await waitUntil(() => existsSync(join(folder, 'plants.db')), 'the store is open')
-    child.kill('SIGTERM')
-    await endsWith(ended, 143, 'Stopped.\n')
+    await stopAt(start(args, { folder }), () => existsSync(join(folder, 'plants.db')))
   })
 
   it('ends an import whose rejects nobody reads', { timeout: 60_000 }, async () => {
     const folder = newFolder()
     const pipe = openPipe(join(folder, 'pipe'))
     writeFileSync(join(folder, 'plants.csv'), `id,name\n${'x,a\n'.repeat(5_000)}`)
-    const { child, ended } = start(args.with(3, 'pipe'), { folder })
-    await waitUntil(() => isFull(pipe), 'the pipe is full')
-    child.kill('SIGTERM')
-    await endsWith(ended, 143, /^Stopped after line \d+\. .*Run the same command again/m)
+    const said = /^Stopped after line \d+\. .*Run the same command again/m
+    await stopAt(start(args.with(3, 'pipe'), { folder }), () => isFull(pipe), said)
   })
 
   it('erases the progress bar', {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { describe, it } from 'node:test'
@@ -11,10 +11,9 @@ import type { Terminal } from '../../src/cli/terminal.ts'
 import { start } from '../support/command.ts'
 import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
-import { releaseAfterTest } from '../support/release.ts'
 import { openSqliteStore } from '../support/stores.ts'
 import { call } from '../support/wire.ts'
-import { ends, endsWith, newStore, readJson, runShell } from './ends.ts'
+import { ends, endsWith, newStore, openFile, readJson, runShell } from './ends.ts'
 
 const plants = '{"id":1,"name":"a"}\n{"id":2}\n{"id":3,"name":"c"}\n'
 
@@ -75,19 +74,16 @@ describe('a command whose standard output is full', {
     it(`ends a service whose start fails, even if its input does not end: ${flags}`, {
       timeout: 60_000,
     }, async () => {
-      const output = openSync('/dev/full', 'w')
-      releaseAfterTest(() => closeSync(output))
       const env = { PORT: '0', DATABASE_URL: await postgres.newUrl() }
       const input = { input: '', isInputOpen: true }
-      const options = { folder: newFolder(), env, stdout: output, ...input }
+      const options = { folder: newFolder(), env, stdout: openFile('/dev/full', 'w'), ...input }
       const { ended } = start(['serve', '--until-stdin-ends', ...flags.split(' ')], options)
       await endsWith(ended, 74, isFull)
     })
   }
 
   it('does not stop the service when the log is full', async () => {
-    const log = openSync('/dev/full', 'w')
-    releaseAfterTest(() => closeSync(log))
+    const log = openFile('/dev/full', 'w')
     const env = { PORT: '0', LOG_LEVEL: 'debug' }
     const service = start(['serve'], { folder: newFolder(), env, stderr: log })
     const [, url = ''] = await service.waitFor(/address {3}(http:\S+)/)

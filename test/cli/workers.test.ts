@@ -12,15 +12,21 @@ import { waitUntil } from '../support/wait.ts'
 import { call, openSocket, toBytes } from '../support/wire.ts'
 import { ends, endsWith } from './ends.ts'
 
-async function startWorkers(count: number) {
-  const env = { PORT: '0', DATABASE_URL: await postgres.newUrl() }
-  const service = start(['serve', '--workers', String(count)], { folder: newFolder(), env })
+/** Starts a service with two workers on a new store. */
+async function launch(settings: Record<string, string> = {}) {
+  const env = { PORT: '0', DATABASE_URL: await postgres.newUrl(), ...settings }
+  return { ...start(['serve', '--workers', '2'], { folder: newFolder(), env }), env }
+}
+
+/** The same, once it listens. */
+async function startWorkers() {
+  const service = await launch()
   const [, url = ''] = await service.waitFor(/address {3}(http:\S+)/)
   const [, token = ''] = await service.waitFor(/token {5}(plst_\w{36})/)
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
   const create = (id: number) =>
     call(url, { method: 'POST', path: '/plants', headers, body: `{"id":${id},"name":"x"}` })
-  return { ...service, url, headers, create, env }
+  return { ...service, url, headers, create }
 }
 
 /** What two workers say that have drained. */
@@ -32,7 +38,7 @@ describe('plant-store serve --workers', () => {
     let service: Awaited<ReturnType<typeof startWorkers>>
     let metrics: Record<string, string>
     before(async () => {
-      service = await startWorkers(2)
+      service = await startWorkers()
       const options = { folder: newFolder(), env: service.env }
       const line = 'token create --name prometheus --scope metrics:read'
       metrics = { Authorization: `Bearer ${(await ends(line, 0, /./, options)).trim()}` }
@@ -115,8 +121,7 @@ describe('plant-store serve --workers', () => {
   })
 
   it('prints its address and token even if a worker dies before it listens', async () => {
-    const env = { PORT: '0', DATABASE_URL: await postgres.newUrl() }
-    const service = start(['serve', '--workers', '2'], { folder: newFolder(), env })
+    const service = await launch()
     let worker: number | undefined
     while (worker === undefined) worker = childrenOf(Number(service.child.pid))[0]
     process.kill(worker, 'SIGKILL')
@@ -127,9 +132,7 @@ describe('plant-store serve --workers', () => {
 
   it('pauses before it replaces a worker that died at its start', async () => {
     const dying = "import cluster from 'node:cluster'; if (cluster.isWorker) process.exit(9)"
-    const DATABASE_URL = await postgres.newUrl()
-    const env = { PORT: '0', DATABASE_URL, NODE_OPTIONS: preload(dying) }
-    const service = start(['serve', '--workers', '2'], { folder: newFolder(), env })
+    const service = await launch({ NODE_OPTIONS: preload(dying) })
     await service.waitFor(/(a worker died.*){4}/s)
     const times = service.output.stderr
       .split('\n')
@@ -141,7 +144,7 @@ describe('plant-store serve --workers', () => {
   })
 
   it('drains workers that got the signal earlier than the primary process', async () => {
-    const { child, ended, waitFor, url, headers } = await startWorkers(2)
+    const { child, ended, waitFor, url, headers } = await startWorkers()
     const body = '{"id":1,"name":"x"}'
     const bytes = toBytes({ method: 'POST', path: '/plants', headers, body })
     const socket = openSocket(url)

@@ -22,15 +22,12 @@ describe('docs/client.md', () => {
     assert.ok(expected.length >= 8)
     const service = await startService('sqlite::memory:')
     const program = join(newFolder(), 'examples.mts')
-    writeFileSync(
-      program,
-      examples
-        .replace('plant-store/client', source)
-        .replace('http://127.0.0.1:3000', service.url)
-        // An example prints one line, however long.
-        .replaceAll('console.log(', 'print('),
-    )
-    writeFileSync(program, `${printing}\n${readFileSync(program, 'utf8')}`)
+    const code = examples
+      .replace('plant-store/client', source)
+      .replace('http://127.0.0.1:3000', service.url)
+      // An example prints one line, however long.
+      .replaceAll('console.log(', 'print(')
+    writeFileSync(program, `${printing}\n${code}`)
     const { stdout } = await promisify(execFile)(process.execPath, [program], {
       env: { ...programEnv, TOKEN: operatorToken },
     })
