@@ -1,6 +1,7 @@
 import type { Delivery, Progress, Receiver, Saved, Taken } from '../../src/store/receivers.ts'
 
-const nothingSent: Progress = {
+/** The progress of a receiver that was just added. */
+export const nothingSent: Progress = {
   position: 'start',
   ahead: [],
   lastSuccessAt: undefined,

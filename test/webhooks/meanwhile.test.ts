@@ -6,6 +6,7 @@ import type { Store } from '../../src/store/store.ts'
 import { newSecret, rotationMs } from '../../src/webhooks/receiver.ts'
 import { readPage } from '../store/journal-pages.ts'
 import { engines } from '../support/engines.ts'
+import { newDelivery } from '../support/receiver-record.ts'
 import { releaseAfterTest } from '../support/release.ts'
 import { watch } from '../support/stores.ts'
 import { waitUntil } from '../support/wait.ts'
@@ -52,9 +53,8 @@ for (const engine of engines) {
       const [, event] = (await readPage(store)).events
       assert.ok(event)
       const { position, type, at, plantJson: body } = event
-      const unsent = { attempts: 0, lastStatus: undefined, lastError: undefined }
-      const delivery = { ...unsent, position, type, at, plantId: 2n, dueAt: at, body }
-      await store.receivers.addDelivery(id, delivery)
+      const place = { position, type, at, plantId: 2n, body }
+      await store.receivers.addDelivery(id, newDelivery({ ...place, attempts: 0, dueAt: at }))
       const read = Promise.withResolvers<void>()
       releaseAfterTest(() => read.resolve())
       receiver.answer = async ({ plantId }) => {

@@ -13,17 +13,12 @@ import {
 } from '../../src/webhooks/schedule.ts'
 import { defaultSettings } from '../../src/webhooks/sender.ts'
 import type { Post } from '../../src/webhooks/transport.ts'
+import { newDelivery, nothingSent } from '../support/receiver-record.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 const now = Date.UTC(2026, 0, 9)
 const taken: Outcome = { status: 200, error: undefined, retryAfterMs: 0 }
 const failed: Outcome = { status: 500, error: 'answered 500', retryAfterMs: 0 }
-const noTimes = {
-  lastSuccessAt: undefined,
-  lastFailureAt: undefined,
-  lastFailure: undefined,
-  failingSince: undefined,
-}
 
 describe('the pause before another attempt', () => {
   it('is as docs/webhooks.md says, give or take a fifth, and there is none after the last', () => {
@@ -72,20 +67,11 @@ describe('Retry-After', () => {
 })
 
 describe('the next attempt of a delivery in the store', () => {
-  const delivery = {
-    position: 'p',
-    type: 'plant.created',
-    at: 0,
-    plantId: 1n,
-    body: '{}',
-    lastStatus: undefined,
-    lastError: undefined,
-  } as const
-
   it('is made within 10 hours, even after the clock was set back', () => {
-    const retry = toKnownRow({ ...delivery, attempts: 1, dueAt: now + 365 * dayMs }, now)
+    const dueAt = now + 365 * dayMs
+    const retry = toKnownRow(newDelivery({ attempts: 1, dueAt }), now)
     assert.ok(retry.readyAt < performance.now() + 10 * 60 * 60 * 1000)
-    const first = toKnownRow({ ...delivery, attempts: 0, dueAt: now + 365 * dayMs }, now)
+    const first = toKnownRow(newDelivery({ attempts: 0, dueAt }), now)
     assert.ok(first.readyAt <= performance.now())
   })
 })
@@ -120,7 +106,7 @@ describe('the URL of a receiver', () => {
 describe('the verdict on an attempt', () => {
   it('forgets with a success since when the receiver has failed', (test) => {
     test.mock.timers.enable({ apis: ['Date'], now })
-    const before = { ...noTimes, lastFailureAt: now - 1, failingSince: now - 9 * dayMs }
+    const before = { ...nothingSent, lastFailureAt: now - 1, failingSince: now - 9 * dayMs }
     const { result, times, pause } = judge(taken, 3, before, defaultSettings)
     assert.deepEqual({ result, pause }, { result: 'done', pause: undefined })
     assert.deepEqual(times, { ...before, lastSuccessAt: now, failingSince: undefined })
@@ -128,7 +114,12 @@ describe('the verdict on an attempt', () => {
 
   it('counts from the first failure after a success', (test) => {
     test.mock.timers.enable({ apis: ['Date'], now })
-    const first = judge(failed, 0, { ...noTimes, lastSuccessAt: now - 9 * dayMs }, defaultSettings)
+    const first = judge(
+      failed,
+      0,
+      { ...nothingSent, lastSuccessAt: now - 9 * dayMs },
+      defaultSettings,
+    )
     assert.deepEqual([first.result, first.pause], ['retry', undefined])
     assert.equal(first.times.failingSince, now)
     test.mock.timers.setTime(now + dayMs)
@@ -143,16 +134,16 @@ describe('the verdict on an attempt', () => {
   ] as const) {
     it(`is ${expected ? 'a' : 'no'} pause after ${days} ms without a success`, (test) => {
       test.mock.timers.enable({ apis: ['Date'], now })
-      const times = { ...noTimes, failingSince: now - days }
+      const times = { ...nothingSent, failingSince: now - days }
       assert.equal(judge(failed, 9, times, defaultSettings).pause, expected)
     })
   }
 
   it('gives a change up after eleven attempts, and never by 410', () => {
-    assert.equal(judge(failed, 9, noTimes, defaultSettings).result, 'retry')
-    assert.equal(judge(failed, 10, noTimes, defaultSettings).result, 'failed')
+    assert.equal(judge(failed, 9, nothingSent, defaultSettings).result, 'retry')
+    assert.equal(judge(failed, 10, nothingSent, defaultSettings).result, 'failed')
     const gone = { ...failed, status: 410 }
-    assert.equal(judge(gone, 10, noTimes, defaultSettings).result, 'refused')
+    assert.equal(judge(gone, 10, nothingSent, defaultSettings).result, 'refused')
   })
 })
 
