@@ -49,7 +49,7 @@ async function use(database: string, ...args: string[]): Promise<string> {
 }
 
 describe('a store beside Litestream', { skip: litestreamMissing }, () => {
-  it('is restored after both are killed, with all that is older than 3 s', async (test) => {
+  it('is restored with all that is older than 3 s when both are killed, and with all when both are stopped', async (test) => {
     const path = join(newFolder(), 'plants.db')
     const database = `sqlite:${path}`
     const service = await startProcess({ database })
@@ -102,6 +102,7 @@ describe('a store beside Litestream', { skip: litestreamMissing }, () => {
     await use(database, 'check')
     await use(database, 'backup', 'backup.db')
     await use(database, 'token', 'revoke', issued.id)
+    // To move to another machine: nothing is lost, not even the last change.
     await again.end('SIGTERM')
     await end(second, 'SIGTERM')
     const last = join(newFolder(), 'last.db')
@@ -109,19 +110,5 @@ describe('a store beside Litestream', { skip: litestreamMissing }, () => {
     const there = await startProcess({ database: `sqlite:${last}` })
     assert.deepEqual(await readIds(there.url), kept)
     await assert.rejects(readIds(there.url, issued.token), { error: 40101 })
-  })
-
-  it('moves to another machine without losing anything', async () => {
-    const path = join(newFolder(), 'plants.db')
-    const service = await startProcess({ database: `sqlite:${path}` })
-    const config = configure(path)
-    const litestream = await replicate(config)
-    const { acknowledged } = await createUntil(service.url, (count) => count >= 500)
-    await service.end('SIGTERM')
-    await end(litestream, 'SIGTERM')
-    const moved = join(newFolder(), 'moved.db')
-    restore(config, path, moved)
-    const there = await startProcess({ database: `sqlite:${moved}` })
-    assert.deepEqual(await readIds(there.url), new Set(acknowledged.keys()))
   })
 })
