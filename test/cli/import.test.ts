@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { gzipSync } from 'node:zlib'
 import { run, start } from '../support/command.ts'
 import { engines } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
@@ -27,15 +26,6 @@ for (const engine of engines) {
       }
       return { folder, options, readAll }
     }
-
-    it('stores every plant of gzipped CSV, and recognises all of them when it runs again', async () => {
-      const { folder, options, readAll } = await newStore()
-      const csv = 'id,name,tag\n1,one,\n2,two,""\n9223372036854775807,🌵,\n'
-      writeFileSync(join(folder, 'plants.csv.gz'), gzipSync(csv))
-      await ends('import plants.csv.gz', 0, /^Imported into \S+: 3 stored \(/, options)
-      assert.equal(await readAll(), three)
-      await ends('import plants.csv.gz', 0, /: 0 stored, 3 already there \(/, options)
-    })
 
     it('keeps a plant with different content, or skips or replaces it, as --on-conflict says', async () => {
       const { options, readAll } = await newStore()

@@ -53,8 +53,6 @@ const values: Row[] = [
   [['token', 'create', '--name', 'x'.repeat(201)], 78, /^--name must have/],
   [['token', 'create', '--name', 'a\nb'], 78, /^--name must have/],
   ['token create --name A --scope plants:burn', 78, /^--scope must be one or more of plants:read/],
-  ['token create --name A --expires soon', 78, /^--expires must be/],
-  ['token create --name A --expires 0d', 78, /^--expires must be/],
   ['token create --name A --expires 2020-01-01', 78, /^--expires must be .*future date/],
   ['token create --name A --database sqlite::memory:', 78, /^A store in memory belongs/],
   ['token list --database nothing', 78, /^--database must be sqlite:PATH/],
@@ -64,9 +62,7 @@ const values: Row[] = [
     /^No token in sqlite:\S+ has the id tok_0\. See: plant-store token list/,
   ],
   ['webhook add no-url', 78, 'The URL of the receiver must be a whole URL.'],
-  ['webhook add ftp://example.com', 78, 'The URL of the receiver must be http or https.'],
   ['webhook add https://u:s3cret@example.com', 78, /must not have a user or a password in it\.$/],
-  [`webhook add ${hook}/${'x'.repeat(2_100)}`, 78, /^The URL .* at most 2048 bytes\.$/],
   [
     `webhook add ${hook} --types plant.created,plant.eaten`,
     78,
