@@ -4,7 +4,8 @@ import type { DatabaseSync } from 'node:sqlite'
 import { openConnection } from '../../../src/store/sqlite/connection.ts'
 import { identifyFile } from '../../../src/store/sqlite/file.ts'
 import { buildSqliteStore } from '../../../src/store/sqlite/store.ts'
-import { type Position, type Store, toPlant } from '../../../src/store/store.ts'
+import { type Store, toPlant } from '../../../src/store/store.ts'
+import { readAll } from '../../store/journal-pages.ts'
 import { judge, type Verdict } from './checker.ts'
 import { type History, toHistoryAt } from './history.ts'
 import { keyedTag } from './load.ts'
@@ -111,13 +112,7 @@ async function readInto(
   store: Store,
   db: DatabaseSync,
 ): Promise<string | undefined> {
-  for (let from: Position = 'oldest'; ; ) {
-    const page = await store.readJournal(from, 1_000)
-    if (typeof page === 'string') return `the journal is ${page}`
-    if (page.events.length === 0) break
-    events.push(...page.events.map((event) => ({ ...event, plant: toPlant(event) })))
-    from = page.end
-  }
+  for (const event of await readAll(store, 1_000)) events.push({ ...event, plant: toPlant(event) })
   const keys = db.prepare('SELECT key FROM keys').all()
   // In every test, a key ends with the id of its plant.
   const keyed = new Set(keys.map(({ key }) => /-?\d+$/.exec(String(key).replace(/^key-/, ''))?.[0]))
