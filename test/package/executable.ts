@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path'
 import { before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { runProcess, start } from '../support/command.ts'
+import { type RunOptions, runProcess, start } from '../support/command.ts'
 import { findDependencies, findTitles } from '../support/dependencies.ts'
 import { postgres } from '../support/engines.ts'
 import { newFolder } from '../support/folder.ts'
@@ -59,8 +59,9 @@ describe('the executable', { concurrency: false }, () => {
   })
 
   /** Starts the service in an empty environment: without node, npm and PATH. */
-  async function serve(env: Record<string, string> = {}, ...flags: string[]) {
-    const service = start(['serve', '--port', '0', ...flags], { folder, env, program })
+  async function serve(options: Partial<RunOptions> = {}, ...flags: string[]) {
+    const args = ['serve', '--port', '0', ...flags]
+    const service = start(args, { folder, program, ...options })
     const [, url = ''] = await service.waitFor(/address {3}(http:\S+)/)
     const send = (request: Request, token: string) => {
       const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
@@ -95,7 +96,7 @@ describe('the executable', { concurrency: false }, () => {
   it('takes the JSON Web Tokens of an issuer', async () => {
     const key = await newKey('ES256')
     const issuer = await startIssuer([key])
-    const { send } = await serve({ ...issuer.env, DATABASE_URL: 'sqlite::memory:' })
+    const { send } = await serve({ env: { ...issuer.env, DATABASE_URL: 'sqlite::memory:' } })
     assert.equal((await send({ path: '/plants' }, await issuer.sign(key))).status, 200)
   })
 
@@ -118,14 +119,8 @@ describe('the executable', { concurrency: false }, () => {
   })
 
   it('serves one port with several processes', async () => {
-    const { child, ended, send } = await serve(
-      {
-        PLANT_STORE_TOKEN: operatorToken,
-        DATABASE_URL: await postgres.newUrl(),
-      },
-      '--workers',
-      '2',
-    )
+    const env = { PLANT_STORE_TOKEN: operatorToken, DATABASE_URL: await postgres.newUrl() }
+    const { child, ended, send } = await serve({ env }, '--workers', '2')
     await waitUntil(async () => {
       const { body } = await send({ path: '/metrics' }, operatorToken)
       return parseMetrics(body).get('plant_store_processes') === 2
@@ -162,16 +157,13 @@ describe('the executable', { concurrency: false }, () => {
       copyFileSync(path, join(empty, path))
     }
     linkSync(program[0], join(empty, 'plant-store'))
-    const { waitFor, child, ended } = start(['serve', '--port', '0'], {
+    const { waitFor, send, url, child, ended } = await serve({
       folder: empty,
       program: ['unshare', ...(changeRoot ?? []), empty, '/plant-store'],
     })
-    const [, url = ''] = await waitFor(/address {3}(http:\S+)/)
     const [, token = ''] = await waitFor(/token {5}(plst_\w{36})/)
-    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
     const body = '{"id":1,"name":"Ficus"}'
-    const { status } = await call(url, { method: 'POST', path: '/plants', headers, body })
-    assert.equal(status, 200)
+    assert.equal((await send({ method: 'POST', path: '/plants', body }, token)).status, 200)
     assert.equal((await call(url, { path: '/docs' })).status, 200)
     child.kill('SIGTERM')
     assert.equal((await ended).exitCode, 0)
