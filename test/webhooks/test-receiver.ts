@@ -20,27 +20,10 @@ export type TestAnswer =
   | number
   | { readonly status: number; readonly headers: Record<string, string> }
 
-export interface TestReceiver {
-  readonly url: string
-  readonly received: Received[]
-  /** The most requests that were here at the same time. */
-  mostAtOnce: number
-  /** Plants of which two changes were here at the same time. */
-  readonly together: string[]
-  /** How the next requests are answered. */
-  answer: (received: Received) => TestAnswer | Promise<TestAnswer>
-  /** Breaks off every connection, refuses new ones for a moment, and comes back. */
-  restart(): Promise<void>
-  /** Resolves when this many different changes were answered with success. */
-  waitFor(changes: number): Promise<void>
-  /** Answers a request of the test itself, after all that were sent before. */
-  answerOther(): Promise<void>
-  /** The ids of changes that were answered with success, each once, in order. */
-  taken(): string[]
-}
+export type TestReceiver = Awaited<ReturnType<typeof openTestReceiver>>
 
 /** Starts a receiver on a free port. It is closed with the test. */
-export async function openTestReceiver(): Promise<TestReceiver> {
+export async function openTestReceiver() {
   const taken = new Set<string>()
   const here = new Map<string, number>()
   const server = http.createServer(async (request, response) => {
@@ -69,23 +52,31 @@ export async function openTestReceiver(): Promise<TestReceiver> {
     if (status >= 200 && status < 300) taken.add(received.id)
     response.writeHead(status, headers).end()
   })
-  const url = await listen(server)
-  const receiver: TestReceiver = {
-    url: `${url}/hook`,
-    received: [],
+  const url = `${await listen(server)}/hook`
+  const receiver = {
+    url,
+    received: [] as Received[],
+    /** The most requests that were here at the same time. */
     mostAtOnce: 0,
-    together: [],
-    answer: () => 200,
-    async restart() {
+    /** Plants of which two changes were here at the same time. */
+    together: [] as string[],
+    /** How the next requests are answered. */
+    answer: (_received: Received): TestAnswer | Promise<TestAnswer> => 200,
+    /** Breaks off every connection, refuses new ones for a moment, and comes back. */
+    async restart(): Promise<void> {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
       here.clear()
       await once(server.listen(Number(new URL(url).port), '127.0.0.1'), 'listening')
     },
-    waitFor: (changes) => waitUntil(() => taken.size >= changes, `${changes} changes arrive`),
-    async answerOther() {
-      await (await fetch(receiver.url)).text()
+    /** Resolves when this many different changes were answered with success. */
+    waitFor: (changes: number) =>
+      waitUntil(() => taken.size >= changes, `${changes} changes arrive`),
+    /** Answers a request of the test itself, after all that were sent before. */
+    async answerOther(): Promise<void> {
+      await (await fetch(url)).text()
     },
+    /** The ids of changes that were answered with success, each once, in order. */
     taken: () => [...taken],
   }
   return receiver

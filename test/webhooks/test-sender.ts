@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import type { Logger } from 'pino'
 import type { WebhookType } from '../../src/contract/webhooks.ts'
 import { buildReader } from '../../src/journal/reader.ts'
-import type { Receiver, Secrets } from '../../src/store/receivers.ts'
+import type { Receiver } from '../../src/store/receivers.ts'
 import type { Store } from '../../src/store/store.ts'
 import { newReceiver } from '../../src/webhooks/receiver.ts'
 import { openSender, type Sender, type SenderSettings } from '../../src/webhooks/sender.ts'
 import type { Engine } from '../support/engines.ts'
 import { releaseAfterTest, runOnce } from '../support/release.ts'
 import { waitUntil } from '../support/wait.ts'
-import { openTestReceiver, type TestReceiver } from './test-receiver.ts'
+import { openTestReceiver } from './test-receiver.ts'
 
 /** Times that keep a test short. */
 const short: Partial<SenderSettings> = { retryDelaysMs: Array(10).fill(1), pollMs: 5, renewMs: 50 }
@@ -17,10 +17,7 @@ const short: Partial<SenderSettings> = { retryDelaysMs: Array(10).fill(1), pollM
 const quiet = { debug() {}, info() {}, warn() {} } as never
 
 /** A running receiver, and what the store knows of it: in this store, or on a new database. */
-export async function prepare(
-  on: Engine | Store,
-  options?: { types?: WebhookType[] },
-): Promise<{ store: Store; receiver: TestReceiver; id: string; secrets: Secrets }> {
+export async function prepare(on: Engine | Store, options?: { types?: WebhookType[] }) {
   const store = 'newUrl' in on ? await on.open(await on.newUrl()) : on
   const receiver = await openTestReceiver()
   return { store, receiver, ...(await add(store, receiver.url, options)) }
