@@ -111,8 +111,6 @@ export async function openTrial(options: TrialOptions) {
     /** Where the load writes: a test may change it. */
     urls,
     history,
-    outputs,
-    load,
     /** Adds two mirrors of a service: one from now on, and one from the beginning. */
     follow,
     suffer,
