@@ -1,19 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import {
-  chmodSync,
-  existsSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, existsSync, globSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findMissing } from '../deploy/needs.ts'
 import { type Replication, signalProcesses } from '../faults/lab/replication.ts'
 import { killAfterTest } from '../support/child.ts'
+import { newFolder } from '../support/folder.ts'
 import {
   asUser,
   findFreePort,
@@ -62,16 +53,15 @@ function readSettings(replication: Replication): string {
 
 /** Starts three nodes and their etcd on 127.0.0.1. They are killed and removed with the test. */
 export async function startCluster(replication: Replication) {
-  const root = mkdtempSync(join(tmpdir(), 'plant-store-patroni-'))
-  releaseAfterTest(() => rmSync(root, { recursive: true, force: true }))
+  const root = newFolder()
   // Patroni runs as another user where the tests run as root.
   chmodSync(root, 0o711)
-  const etcd = await startEtcd(newFolder(root, 'etcd'))
+  const etcd = await startEtcd(newNodeFolder(root, 'etcd'))
   const settings = readSettings(replication)
   const nodes: Node[] = []
   for (const name of names) {
     const [port, apiPort] = [await findFreePort(), await findFreePort()]
-    const node = { name, folder: newFolder(root, name), port, apiPort }
+    const node = { name, folder: newNodeFolder(root, name), port, apiPort }
     writeForServer(join(node.folder, 'patroni.yml'), settings + toOwnSettings(node, etcd))
     nodes.push(node)
   }
@@ -237,7 +227,7 @@ function toAdminUrl({ port }: Node): string {
   return `postgres://postgres:${encodeURIComponent(password)}@127.0.0.1:${port}/postgres`
 }
 
-function newFolder(root: string, name: string): string {
+function newNodeFolder(root: string, name: string): string {
   const folder = join(root, name)
   mkdirSync(folder, { mode: 0o700 })
   giveToServer(folder)
