@@ -52,15 +52,6 @@ describe('plant-store under systemd', { skip }, () => {
     return startWriter({ url, token, firstId: nextId }, machine.inNetwork)
   }
 
-  /** Asserts that each acknowledged plant is stored, and says how many there are. */
-  function assertStored(acknowledged: readonly string[], what: string): void {
-    const lines = asService('export -').trim().split('\n')
-    const stored = new Set(lines.map((line) => /^\{"id":(\d+)/.exec(line)?.[1]))
-    const lost = acknowledged.filter((id) => !stored.has(id))
-    console.log(`${what}: ${acknowledged.length} acknowledged, ${lost.length} lost`)
-    assert.deepEqual(lost, [])
-  }
-
   it('is installed by the steps of the unit', () => {
     assert.equal(steps.length, 7)
     const [made = '', ...more] = machine.run(steps.join('\n')).trim().split('\n')
@@ -91,7 +82,7 @@ describe('plant-store under systemd', { skip }, () => {
     }
     await writer.more(300)
     await writer.stop()
-    assertStored(writer.acknowledged, '3 restarts')
+    writer.requireStored(asService('export -'), '3 restarts')
     assert.equal(
       readJournal('plant-store').match(/every accepted request was answered/g)?.length,
       3,
@@ -106,7 +97,7 @@ describe('plant-store under systemd', { skip }, () => {
     await waitUntil(() => ask('NRestarts') === '1', 'systemd has restarted the service')
     await writer.more(300)
     await writer.stop()
-    assertStored(writer.acknowledged, 'kill -9')
+    writer.requireStored(asService('export -'), 'kill -9')
   })
 
   const wrong: [setting: string, message: RegExp][] = [

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -26,8 +27,6 @@ export function startWriter(
   const lines = createInterface({ input: child.stdout })
   lines.on('line', (id) => acknowledged.push(id))
   return {
-    /** The ids of the plants that the service has acknowledged so far. */
-    acknowledged,
     /** Waits until so many more are acknowledged. */
     more(count: number): Promise<void> {
       const goal = acknowledged.length + count
@@ -40,6 +39,13 @@ export function startWriter(
       const closed = once(lines, 'close')
       child.stdin?.end()
       await closed
+    },
+    /** Requires each acknowledged plant in an export as NDJSON, and says how many there are. */
+    requireStored(exported: string, what: string): void {
+      const stored = new Set(exported.split('\n').map((line) => /^\{"id":(\d+)/.exec(line)?.[1]))
+      const lost = acknowledged.filter((id) => !stored.has(id))
+      console.log(`${what}: ${acknowledged.length} acknowledged, ${lost.length} lost`)
+      assert.deepEqual(lost, [])
     },
   }
 }
