@@ -15,10 +15,12 @@ export function testTransfers(engine: Engine, store: Store): void {
     it('imports many plants at once and reports the outcome of each', async () => {
       await store.createPlant({ id: 700n, name: 'same', tag: 'x' })
       await store.createPlant({ id: 701n, name: 'other' })
+      await store.createPlant({ id: 698n, name: 'tagged', tag: 'x' })
       const imported = [
         { id: 699n, name: 'new' },
         { id: 700n, name: 'same', tag: 'x' },
         { id: 701n, name: 'mine' },
+        { id: 698n, name: 'tagged' },
         { id: 702n, name: 'twice' },
         { id: 702n, name: 'twice' },
         { id: 702n, name: 'twice', tag: '' },
@@ -27,19 +29,23 @@ export function testTransfers(engine: Engine, store: Store): void {
         'stored',
         'already there',
         'conflict',
+        'conflict',
         'stored',
         'already there',
         'conflict',
       ])
       assert.equal((await store.getPlant(701n))?.name, 'other')
-      assert.deepEqual(await store.importPlants(imported.slice(0, 4), 'replace'), [
+      assert.deepEqual(await store.importPlants(imported.slice(0, 5), 'replace'), [
         'already there',
         'already there',
+        'replaced',
         'replaced',
         'already there',
       ])
       assert.equal((await store.getPlant(701n))?.name, 'mine')
-      assert.equal(Object.hasOwn((await store.getPlant(702n)) ?? {}, 'tag'), false)
+      for (const id of [698n, 702n]) {
+        assert.equal(Object.hasOwn((await store.getPlant(id)) ?? {}, 'tag'), false)
+      }
     })
 
     it('gives an imported plant a new version, unless it comes with one', async () => {
