@@ -27,7 +27,7 @@ export interface Link {
   readonly silenceMs: number
 }
 
-/** How long a stream of events may be silent. The service sends something at least every 15 s. */
+/** How long a stream of events may be silent. The contract promises something every 15 s. */
 const silenceMs = 40_000
 const maxTimeoutMs = 2 ** 31 - 1
 const maxRetries = 100

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { nextTick } from 'node:process'
 import { limits } from '../contract/limits.ts'
 import type { TokenVerifier } from '../tokens/verify.ts'
-import { toToken } from './read-request.ts'
+import { readBearer } from './read-request.ts'
 
 /*
  * The gate: every request of any method passes through it before it begins.
@@ -29,7 +29,7 @@ const healthPerTurn = 16
 /** While connections come in, one in a turn, requests begin only in every eighth turn. */
 const acceptingTurnsInARow = 8
 
-/** Begins a request. `leave` is called once its answer is made, maybe more than once. */
+/** Begins a request. `leave` gives its place back once the answer is made; later calls do nothing. */
 type Begin = (response: ServerResponse, leave: () => void, waitedMs: number) => void
 
 interface Waiting {
@@ -40,6 +40,7 @@ interface Waiting {
 interface Caller {
   readonly id: string
   readonly waiting: Waiting[]
+  /** A sum of weights. */
   underWay: number
 }
 
@@ -62,7 +63,7 @@ export function buildGate(tokens: Pick<TokenVerifier, 'findId'>, begin: Begin) {
   /** The id of the verified token; empty for all without one, undefined for health checks. */
   function toCallerId({ url = '', headers }: IncomingMessage): string | undefined {
     if (/^\/(?:healthz|readyz)(?:\?|$)/.test(url)) return undefined
-    return tokens.findId(toToken(headers)) ?? ''
+    return tokens.findId(readBearer(headers)) ?? ''
   }
 
   /** Tells that a connection has come in. */

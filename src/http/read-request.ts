@@ -40,7 +40,7 @@ const scheme = 'bearer '
 const usualScheme = 'Bearer '
 
 /** The token in the header `Authorization`; empty if there is none. */
-export function toToken({ authorization = '' }: IncomingHttpHeaders): string {
+export function readBearer({ authorization = '' }: IncomingHttpHeaders): string {
   const given = authorization.slice(0, scheme.length)
   const isBearer = given === usualScheme || given.toLowerCase() === scheme
   return isBearer ? authorization.slice(scheme.length).replace(/^[ \t]+/, '') : ''

@@ -40,9 +40,9 @@ import { buildRateLimit } from './rate-limit.ts'
 import {
   buildParameterReader,
   discardBody,
+  readBearer,
   readJson,
   toPreferred,
-  toToken,
 } from './read-request.ts'
 import { buildPages, nothingThere, type Page } from './web-pages.ts'
 
@@ -337,7 +337,7 @@ function journalOff(): Failure {
 
 /** The token of a request. Tokens elsewhere are ignored. */
 function requireToken(headers: IncomingHttpHeaders): string {
-  const token = toToken(headers)
+  const token = readBearer(headers)
   if (token !== '') return token
   throw new Failure(40100, 'A token is needed: send the header "Authorization: Bearer <token>".')
 }

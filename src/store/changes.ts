@@ -138,8 +138,8 @@ export function buildRecorder(rows: Rows) {
       const applyOne: (rows: Rows, change: never) => Outcome<Change> = appliers[change.kind]
       return applyOne(recordedRows, change as never) as Outcome<One>
     },
-    /** Returns the row of what was recorded since the last `take`, unless that is nothing. */
-    take(): JournalRow | undefined {
+    /** Returns the row of what was recorded since it was last drained, unless that is nothing. */
+    drain(): JournalRow | undefined {
       const row = lines.length > 0 ? toRow(lines) : undefined
       lines = []
       return row

@@ -76,7 +76,7 @@ function listLoads(changes: readonly Change[]) {
 function applyAll(rows: Rows, writes: PostgresWrite[]) {
   const recorder = buildRecorder(rows)
   const outcomes: Outcomes = new Map(writes.map((write) => [write, recorder.apply(write.change)]))
-  return { outcomes, journalRow: recorder.take() }
+  return { outcomes, journalRow: recorder.drain() }
 }
 
 /** Processes that write the same ids conflict repeatedly before each has succeeded. */

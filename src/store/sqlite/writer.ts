@@ -108,7 +108,7 @@ export function buildWriter(
     let isJournaled = false
     try {
       outcomes = batch.map((write) => write.run())
-      const recorded = recorder.take()
+      const recorded = recorder.drain()
       // Another process may have switched the journal on or off since the last commit.
       isJournaled = recorded !== undefined && journal.isOn()
       if (recorded !== undefined && isJournaled) journal.add(recorded)
@@ -129,7 +129,7 @@ export function buildWriter(
 
   // Reports the first failure, even if the rollback fails as well.
   function rollBack(): void {
-    recorder.take()
+    recorder.drain()
     try {
       if (db.isTransaction) db.exec('ROLLBACK')
     } catch {}
