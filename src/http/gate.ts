@@ -29,7 +29,7 @@ const healthPerTurn = 16
 /** While connections come in, one in a turn, requests begin only in every eighth turn. */
 const acceptingTurnsInARow = 8
 
-/** Begins a request. `leave` gives its place back once the answer is made; later calls do nothing. */
+/** Begins a request. `leave` gives its place back; only the first call counts. */
 type Begin = (response: ServerResponse, leave: () => void, waitedMs: number) => void
 
 interface Waiting {

@@ -1,7 +1,7 @@
 import { Failure } from '../contract/errors.ts'
 import type { Scope } from '../contract/scopes.ts'
 
-/** The rights of a verified token, kept until any token is revoked or keys change, at the latest. */
+/** The rights of a verified token. None is kept after a token is revoked or keys change. */
 export interface Grant {
   readonly tokenId: string
   readonly scopes: ReadonlySet<Scope>
