@@ -120,6 +120,18 @@ describe('a client behind a network that loses connections', () => {
     assert.deepEqual(methods, ['DELETE', 'DELETE'])
   })
 
+  it('deletes although a lost request may arrive only after the look at the plant', async () => {
+    const server = await openScriptedServer(
+      (request) => request.socket.destroy(),
+      answer(200, { id: 1, name: 'x' }, { ETag: '"1"' }),
+      answer(404, { error: 40401, message: 'No plant has this id.' }),
+    )
+    const store = new PlantStore({ url: server.url, token: operatorToken })
+    assert.equal(await store.delete(1n), true)
+    const methods = server.requests.map(({ method }) => method)
+    assert.deepEqual(methods, ['DELETE', 'GET', 'DELETE'])
+  })
+
   it('looks at the plant after a 503 of a proxy, which may have passed the write on', async () => {
     const id = newId()
     await direct.create({ id, name: '1' })
