@@ -10,7 +10,7 @@ import type { ImportReport } from '../contract/shapes.ts'
 import type { Store } from '../store/store.ts'
 import { gunzip, isDamagedGzip } from '../transfer/gunzip.ts'
 import type { Put } from '../transfer/import-entries.ts'
-import { skipMark, UnreadableFile } from '../transfer/lines.ts'
+import { byteOrderMark, skipMark, UnreadableFile } from '../transfer/lines.ts'
 import { describeCounts, describeRest, type Tally } from '../transfer/tally.ts'
 import type { Exchange } from './answer.ts'
 import {
@@ -246,13 +246,27 @@ async function* requireContent(
 ): AsyncGenerator<Buffer> {
   let hasContent = false
   let isFirst = true
-  for await (const chunk of chunks) {
+  for await (const chunk of joinStart(chunks)) {
     hasContent ||= !isBlank(isFirst ? skipMark(chunk) : chunk)
     isFirst = false
     if (hasContent && missingType !== undefined) throw otherMediaType(missingType)
     yield chunk
   }
   if (!hasContent) throw new Failure(40002, 'The body is missing or blank.')
+}
+
+/** Joins the first chunks, so that one of them has all of a byte order mark. */
+async function* joinStart(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let start = Buffer.alloc(0)
+  const isWhole = () => start.length >= byteOrderMark.length
+  for await (const chunk of chunks) {
+    if (isWhole()) yield chunk
+    else {
+      start = Buffer.concat([start, chunk])
+      if (isWhole()) yield start
+    }
+  }
+  if (!isWhole()) yield start
 }
 
 async function* boundedGunzip(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

@@ -58,7 +58,7 @@ const shownBytes = 3 * maxRefusedText
 /** This many lines are read in one turn of the event loop: refusing one takes microseconds. */
 const linesInPiece = 64
 /** Spreadsheets mark a file as UTF-8 with it. It is not part of the first line. */
-const byteOrderMark = Buffer.from('\ufeff')
+export const byteOrderMark = Buffer.from('\ufeff')
 /** A line is too long whether or not a mark and a carriage return are among its first bytes. */
 const maxKeptBytes = maxLineBytes + byteOrderMark.length + 2
 const newline = 0x0a

@@ -14,6 +14,7 @@ import { get, upload as toUpload } from './scenarios/scenario.ts'
 
 type Headers = Record<string, string>
 
+const underWay = 'plant_store_http_requests_in_flight{operation="importPlantsAsNdjson"}'
 /** What comes before the body of an import that is sent in chunks. */
 const chunkedHead = toBytes(toUpload('ndjson', '', { 'Transfer-Encoding': 'chunked' }))
 
@@ -140,8 +141,17 @@ describe('an import', () => {
     assert.equal((await upload.answer).lines, parts * 10)
   })
 
+  it('of a byte order mark that comes in two pieces is blank', async () => {
+    const service = await startService('sqlite::memory:')
+    const upload = startUpload(service.url, 'ndjson')
+    await upload.send(Buffer.of(0xef))
+    await waitUntil(async () => (await service.sample(underWay)) === 1, 'the import')
+    await upload.send(Buffer.of(0xbb, 0xbf))
+    upload.end()
+    assert.equal((await upload.answer).error, 40002)
+  })
+
   it('leaves nothing behind that would hold up a shutdown, whatever its sender does', async () => {
-    const underWay = 'plant_store_http_requests_in_flight{operation="importPlantsAsNdjson"}'
     const before = countTimers()
     const service = await startService('sqlite::memory:', { timeouts: { shutdownMs: 400 } })
     const socket = openSocket(service.url)
