@@ -150,8 +150,9 @@ for (const engine of engines) {
       assert.equal(text.split('HTTP/1.1').length, 2)
     })
 
-    it('that begins during a shutdown ends at once, and is not refused', async () => {
+    it('ends whole when a shutdown begins, as does one that begins later and is not refused', async () => {
       const own = await startService(await engine.newUrl(), { timeouts: { idleGraceMs: 60_000 } })
+      const open = await readEvents(own.url)
       // It keeps the grace from ending at once.
       const client = openSocket(own.url)
       await once(client, 'connect')
@@ -159,8 +160,9 @@ for (const engine of engines) {
       const closing = own.close()
       const ending = await readEvents(own.url)
       assert.equal(ending.response.statusCode, 200)
-      await ending.ended
+      await Promise.all([ending.ended, open.ended])
       assert.match(ending.begin() ?? '', /./)
+      assert.ok(open.response.complete)
       client.destroy()
       await closing
     })
