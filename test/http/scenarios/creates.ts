@@ -107,7 +107,9 @@ const conditions: Scenario[] = [
     'a create with a taken id of a plant that must be absent': post(other, {
       'If-None-Match': '*',
     }),
-    'a create of a plant that must exist': post(fern, { 'If-Match': '*' }),
+    'a create with a free id of a plant that must exist': post('{"id":22,"name":"Fern"}', {
+      'If-Match': '*',
+    }),
     'a create with a taken id and the tag of its plant in If-Match': post(other, {
       'If-Match': tagOf[1],
     }),

@@ -8,6 +8,13 @@ const onPlant = 'DELETE, GET, HEAD, OPTIONS, PUT'
 const onPages = 'GET, HEAD, OPTIONS'
 const anywhere = 'DELETE, GET, HEAD, OPTIONS, POST, PUT'
 
+/** The page loads its own parts and calls its own service, and nobody may frame it. */
+const nothingForeign = new RegExp(
+  "^default-src 'none'; ((script|style|img|connect)-src 'self'; ){4}" +
+    "((base-uri|form-action|frame-ancestors) 'none'; ){3}" +
+    "require-trusted-types-for 'script'; trusted-types 'none'$",
+)
+
 const assets = [...buildAssets().values()]
 const scripts = assets.filter(({ name }) => name.startsWith('assets/'))
 
@@ -52,7 +59,7 @@ const withoutToken: Scenario[] = [
       body: /^<!doctype html>/,
       headers: {
         'content-type': 'text/html; charset=utf-8',
-        'content-security-policy': /default-src 'none'.*require-trusted-types-for 'script'/,
+        'content-security-policy': nothingForeign,
         'referrer-policy': 'no-referrer',
         'cache-control': 'no-cache',
         'content-encoding': '',
