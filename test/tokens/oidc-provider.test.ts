@@ -6,7 +6,6 @@ import { exportJWK } from 'jose'
 import { Provider } from 'oidc-provider'
 import { audience, newKey } from '../support/issuer.ts'
 import { listen } from '../support/listen.ts'
-import { releaseAfterTest } from '../support/release.ts'
 import { startService } from '../support/service.ts'
 import { call } from '../support/wire.ts'
 
@@ -14,7 +13,6 @@ import { call } from '../support/wire.ts'
 async function startProvider(): Promise<string> {
   const server = createServer()
   const url = await listen(server)
-  releaseAfterTest(() => server.closeAllConnections())
   const keys = await Promise.all(
     ['RS256', 'PS256', 'ES256', 'EdDSA'].map(async (alg) => {
       const { kid, privateKey } = await newKey(alg)

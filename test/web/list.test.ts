@@ -262,6 +262,20 @@ describe('a long list', { skip: browserMissing }, () => {
     }
   })
 
+  it('shows what was changed while its rows were on their way', async () => {
+    const { page } = await visitLive(service.url)
+    await goTo(page, '29500')
+    await page.getByText('Plant 29500.', { exact: true }).waitFor()
+    await page.route('**/plants?*', async (route) => {
+      const response = await route.fetch()
+      for (const id of [2, 29_501]) await service.put(id, { name: `changed ${id}`, tag: 'odd' })
+      await page.getByRole('cell', { name: 'changed 29501' }).waitFor()
+      await route.fulfill({ response })
+    })
+    await page.getByRole('button', { name: 'Show first' }).click()
+    await page.getByRole('cell', { name: 'changed 2', exact: true }).waitFor()
+  })
+
   it('is sorted by id both ways', async () => {
     const { page } = await visitLive(service.url)
     await page.getByLabel('Sort by id').selectOption('Largest first')
